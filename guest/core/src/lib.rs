@@ -1,0 +1,20 @@
+//! The logic of Recollex: bytes and values in, decisions out.
+//!
+//! No I/O, no clock, no randomness, no panic. `guest/component` and `guest/verifier` wrap it as WebAssembly components;
+//! the tests call it directly. Read `FORMAT.md` beside this crate first: it says what the bytes mean.
+//!
+//! Arrows point down only (a test holds them to it):
+//!
+//! ```text
+//! session            what a call does
+//!   -> search        index, query, ranking
+//!     -> source      frames, records, archives, batches, verification
+//!       -> ids  text  digest
+//! ```
+
+pub mod digest;
+pub mod ids;
+pub mod search;
+pub mod session;
+pub mod source;
+pub mod text;

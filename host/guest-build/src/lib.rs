@@ -1,0 +1,174 @@
+//! Builds wasm guests from a build script and wraps them as components.
+//!
+//! Used by `host/build.rs` and `tests/build.rs`. Knows how to call cargo for another target without confusing the cargo
+//! that is running, and nothing about what the guests do.
+//!
+//! Three traps shape it. The inner build needs a target directory of its own that stays the same over all outer builds:
+//! in `OUT_DIR` every `check` and `clippy` would build the guests again. The outer build's flags and wrappers must not
+//! reach it. And a missing target must be said in words, because cargo's own message names a missing crate `core`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The target of every guest: nothing of WASI comes in from the standard library, and the verifier needs no import.
+pub const TARGET: &str = "wasm32-unknown-unknown";
+
+/// A guest crate, and where to find a finished component instead of building it.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest {
+    /// Cargo package name.
+    pub package: &'static str,
+    /// Environment variable that may name a ready component file. It is also what the path is published as.
+    pub variable: &'static str,
+}
+
+/// Builds `guests` in one cargo call and publishes each component's path to the crate being built as the environment
+/// variable [`Guest::variable`], to be read by `env!` or `include_bytes!(env!(…))`.
+///
+/// A guest whose variable is set in the environment is not built; that file is taken as it is, after a look that it is a
+/// component at all. `watched` are the paths, relative to the workspace root, whose change asks for a new build.
+///
+/// # Errors
+/// A sentence for people, meant for `cargo::error=`.
+pub fn provide(guests: &[Guest], watched: &[&str]) -> Result<(), String> {
+    let root = workspace_root()?;
+    for path in watched {
+        println!("cargo::rerun-if-changed={}", root.join(path).display());
+    }
+    let mut missing = Vec::new();
+    for guest in guests {
+        println!("cargo::rerun-if-env-changed={}", guest.variable);
+        match env::var_os(guest.variable) {
+            Some(path) => publish(guest, &ready_component(guest, Path::new(&path))?),
+            None => missing.push(*guest),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let directory = compile(&root, &missing)?;
+    for guest in &missing {
+        publish(guest, &wrap(&directory, guest)?);
+    }
+    Ok(())
+}
+
+fn publish(guest: &Guest, component: &Path) {
+    println!("cargo::rustc-env={}={}", guest.variable, component.display());
+}
+
+/// The directory of the workspace's `Cargo.toml`: the nearest one above the crate being built that has a lock file.
+fn workspace_root() -> Result<PathBuf, String> {
+    let manifest =
+        env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set: run this from a build script")?;
+    Path::new(&manifest)
+        .ancestors()
+        .find(|dir| dir.join("Cargo.lock").is_file())
+        .map(Path::to_path_buf)
+        .ok_or_else(|| "no Cargo.lock above the crate being built".to_owned())
+}
+
+fn ready_component(guest: &Guest, path: &Path) -> Result<PathBuf, String> {
+    let path =
+        fs::canonicalize(path).map_err(|error| format!("{} names {}: {error}", guest.variable, path.display()))?;
+    println!("cargo::rerun-if-changed={}", path.display());
+    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // A component's header: the wasm magic, then version 13 in layer 1. A core module has version 1 in layer 0.
+    if bytes.starts_with(b"\0asm\x0d\0\x01\0") {
+        Ok(path)
+    } else {
+        Err(format!("{} names {}, which is not a wasm component", guest.variable, path.display()))
+    }
+}
+
+fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf, String> {
+    require_target()?;
+    let target_dir = target_dir(root);
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(root)
+        .args(["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir"])
+        .arg(&target_dir);
+    for guest in guests {
+        command.args(["--package", guest.package]);
+    }
+    for (name, _) in env::vars_os() {
+        let name_text = name.to_string_lossy();
+        let of_outer_build = matches!(
+            &*name_text,
+            "RUSTFLAGS"
+                | "RUSTDOCFLAGS"
+                | "RUSTC_WRAPPER"
+                | "RUSTC_WORKSPACE_WRAPPER"
+                | "CARGO_BUILD_TARGET"
+                | "CARGO_TARGET_DIR"
+        ) || name_text.starts_with("CARGO_PROFILE_")
+            || name_text.starts_with("CARGO_FEATURE_")
+            || name_text.starts_with("CARGO_CFG_");
+        if of_outer_build {
+            command.env_remove(&name);
+        }
+    }
+    // memchr and UTF-8 checks are several times faster with vectors, which every runtime we name has had for years.
+    command.env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+simd128");
+    let output = command.output().map_err(|error| format!("cargo could not be started: {error}"))?;
+    if !output.status.success() {
+        for line in String::from_utf8_lossy(&output.stderr).lines() {
+            println!("cargo::warning={line}");
+        }
+        return Err(format!("the guests did not build ({}); cargo's words are above", output.status));
+    }
+    Ok(target_dir.join(TARGET).join("guest"))
+}
+
+/// Where the inner build keeps its files: beside the outer build's, so that `cargo clean` removes both.
+fn target_dir(root: &Path) -> PathBuf {
+    let outer = env::var_os("OUT_DIR").map(PathBuf::from);
+    // OUT_DIR is <target>[/<triple>]/<profile>/build/<crate>-<hash>/out.
+    let above_build = outer.as_deref().and_then(|out| out.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file()));
+    above_build.map_or_else(|| root.join("target"), Path::to_path_buf).join("guest-wasm")
+}
+
+fn require_target() -> Result<(), String> {
+    if has_target() {
+        return Ok(());
+    }
+    // rustup installs it where it may; where it is absent or told not to, say what to do.
+    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
+    if added.is_ok_and(|output| output.status.success()) && has_target() {
+        return Ok(());
+    }
+    Err(format!("the Rust target {TARGET} is not installed and could not be added; run: rustup target add {TARGET}"))
+}
+
+fn has_target() -> bool {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let Ok(output) = Command::new(rustc).args(["--print", "sysroot"]).output() else { return false };
+    let sysroot = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir()
+}
+
+/// Makes a component of the core module that cargo left, if that is newer than the component of last time.
+fn wrap(directory: &Path, guest: &Guest) -> Result<PathBuf, String> {
+    let stem = guest.package.replace('-', "_");
+    let module_path = directory.join(format!("{stem}.wasm"));
+    let component_path = directory.join(format!("{stem}.component.wasm"));
+    let module = fs::read(&module_path).map_err(|error| format!("{}: {error}", module_path.display()))?;
+    let component = wit_component::ComponentEncoder::default()
+        .validate(true)
+        .module(&module)
+        .and_then(|encoder| encoder.encode())
+        .map_err(|error| format!("{} could not be made a component: {error:#}", guest.package))?;
+    if fs::read(&component_path).is_ok_and(|old| old == component) {
+        return Ok(component_path);
+    }
+    // Another build script may do the same just now: replace the file whole.
+    let temporary = directory.join(format!("{stem}.component.{}.tmp", std::process::id()));
+    fs::write(&temporary, &component)
+        .and_then(|()| fs::rename(&temporary, &component_path))
+        .map_err(|error| format!("{}: {error}", component_path.display()))?;
+    Ok(component_path)
+}

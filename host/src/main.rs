@@ -1,0 +1,3 @@
+fn main() {
+    println!("{}", env!("RECOLLEX_MEMORY_COMPONENT"));
+}
