@@ -1,5 +1,5 @@
 #![cfg(target_arch = "wasm32")]
-wit_bindgen::generate!({ world: "memory", path: "../../wit", generate_all, with: {"wasi:random/random@0.2.9": wasi::random::random, "wasi:clocks/wall-clock@0.2.9": wasi::clocks::wall_clock} });
+wit_bindgen::generate!({ world: "memory", path: "../../wit", generate_all, with: {"wasi:random/random@0.2.12": wasi::random::random, "wasi:clocks/wall-clock@0.2.12": wasi::clocks::wall_clock} });
 struct G;
 struct S;
 struct V;
