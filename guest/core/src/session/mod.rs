@@ -1,1 +1,10 @@
-//! session
+//! What a call is, before it touches anything: who may make it, and with which settings.
+//!
+//! Knows callers, verbs and settings. Must not know stores or files: `guest/component` reads and writes, and asks the
+//! layers below for every decision.
+
+mod authority;
+mod settings;
+
+pub use authority::{Denied, Tier, Verb, authorise};
+pub use settings::{Backend, Expected, SettingError, Settings};

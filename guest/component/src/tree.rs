@@ -1,0 +1,138 @@
+//! Reading the workspace through the `store` import: listings and files, piece by piece.
+//!
+//! Knows pages, stamps and the two ways to read. Must not know what the bytes mean.
+
+use crate::bindings::recollex::memory::store::{self, Area, Entry, Kind, Stamp, StoreError};
+
+/// Bytes asked for at a time. Large enough that the crossing costs nothing, small enough for any guest.
+const PIECE: u32 = 1 << 20;
+
+/// How often a listing is begun again because a commit came in between, before it is taken as an error.
+const LISTING_TRIES: u32 = 8;
+
+/// Everything below `prefix`, of one generation.
+pub(crate) fn list(area: Area, prefix: &str) -> Result<Vec<Entry>, StoreError> {
+    for _ in 0..LISTING_TRIES {
+        if let Some(entries) = try_list(area, prefix)? {
+            return Ok(entries);
+        }
+    }
+    Err(StoreError::Changed)
+}
+
+/// None: a commit came between two pages.
+fn try_list(area: Area, prefix: &str) -> Result<Option<Vec<Entry>>, StoreError> {
+    let first = store::entries(area, prefix, None, 0)?;
+    let mut entries = first.entries;
+    let mut next = first.next;
+    while let Some(cursor) = next {
+        let page = store::entries(area, prefix, Some(&cursor), 0)?;
+        if page.generation != first.generation {
+            return Ok(None);
+        }
+        entries.extend(page.entries);
+        next = page.next;
+    }
+    Ok(Some(entries))
+}
+
+/// The entry at `path`; none if nothing is there.
+pub(crate) fn find(area: Area, path: &str) -> Result<Option<Entry>, StoreError> {
+    match store::stat(area, path) {
+        Ok(entry) => Ok(Some(entry)),
+        Err(StoreError::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A piece of a file.
+pub(crate) enum Piece {
+    /// As long as the file is text.
+    Text(String),
+    /// From the first byte on that is not.
+    Bytes(Vec<u8>),
+}
+
+impl Piece {
+    /// Its bytes, whichever way they came.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// A file being read from its start to its end, at one version.
+pub(crate) struct Reader {
+    area: Area,
+    path: String,
+    at: Stamp,
+    offset: u64,
+    as_text: bool,
+    ended: bool,
+}
+
+impl Reader {
+    /// Starts at the beginning of `entry`'s file.
+    pub(crate) fn new(area: Area, entry: &Entry) -> Self {
+        Self { area, path: entry.path.clone(), at: entry.stamp.clone(), offset: 0, as_text: true, ended: false }
+    }
+
+    /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed.
+    pub(crate) fn next(&mut self) -> Result<Option<Piece>, StoreError> {
+        if self.ended {
+            return Ok(None);
+        }
+        if self.as_text {
+            match store::read_text(self.area, &self.path, Some(&self.at), self.offset, PIECE) {
+                Ok(chunk) => {
+                    self.offset = chunk.next;
+                    self.ended = chunk.eof;
+                    return Ok(Some(Piece::Text(chunk.text)));
+                }
+                Err(StoreError::NotText(_)) => self.as_text = false,
+                Err(error) => return Err(error),
+            }
+        }
+        let chunk = store::read_bytes(self.area, &self.path, Some(&self.at), self.offset, PIECE)?;
+        self.offset = self.offset.saturating_add(chunk.data.len() as u64);
+        // A host that answers nothing and says that more follows would keep us here for ever.
+        self.ended = chunk.eof || chunk.data.is_empty();
+        Ok(Some(Piece::Bytes(chunk.data)))
+    }
+}
+
+/// At most `length` bytes of text from `offset` on, at the version `at`; shorter if the file ends there.
+pub(crate) fn read_range(
+    area: Area,
+    path: &str,
+    at: Option<&Stamp>,
+    offset: u64,
+    length: u64,
+) -> Result<String, StoreError> {
+    let mut text = String::new();
+    let end = offset.saturating_add(length);
+    let mut from = offset;
+    while from < end {
+        let want = u32::try_from(end - from).unwrap_or(PIECE).min(PIECE);
+        let chunk = store::read_text(area, path, at, from, want)?;
+        text.push_str(&chunk.text);
+        if chunk.eof || chunk.next <= from {
+            break;
+        }
+        from = chunk.next;
+    }
+    // A host hands out at least one character, which may be longer than what was left to ask for.
+    let most = usize::try_from(length).unwrap_or(usize::MAX);
+    if text.len() > most {
+        let cut = text.floor_char_boundary(most);
+        text.truncate(cut);
+    }
+    Ok(text)
+}
+
+/// Whether an entry is a file that can be read.
+pub(crate) fn is_file(entry: &Entry) -> bool {
+    matches!(entry.kind, Kind::File)
+}

@@ -1,0 +1,227 @@
+//! Settings a session is opened with.
+//!
+//! Knows each setting's name, default and range, and turns pairs of text into values. Must not know where a host keeps
+//! them. The table here is the one FORMAT.md prints; a test compares the two.
+
+use core::fmt;
+
+/// What may be set, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `backend`: whether memory is on.
+    pub backend: Backend,
+    /// `limits.batch-bytes`: text that one batch of turns may hold, in bytes (D04).
+    pub batch_bytes: u64,
+    /// `limits.header-bytes`: a frame's lines up to its record's label, in bytes.
+    pub header_bytes: u64,
+    /// `limits.findings`: findings one verification reports; more are counted, not kept.
+    pub findings: u64,
+    /// `limits.query-bytes`: a query's text, in bytes.
+    pub query_bytes: u64,
+    /// `limits.index-bytes`: text that one search may have to index, in bytes.
+    pub index_bytes: u64,
+    /// `search.top-k-max`: hits one search may ask for.
+    pub top_k_max: u64,
+    /// `search.hit-bytes`: text shown with a hit, in bytes.
+    pub hit_bytes: u64,
+    /// `get.lines`: lines one read shows where the caller does not say.
+    pub get_lines: u64,
+    /// `get.bytes`: text one read shows, in bytes; the line that crosses it is cut.
+    pub get_bytes: u64,
+    /// `browse.files`: files one listing shows where the caller does not say.
+    pub browse_files: u64,
+    /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
+    pub lock_wait_ms: u64,
+}
+
+/// Where memory is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// In files, as FORMAT.md says.
+    #[default]
+    Files,
+    /// Nowhere: every call answers that memory is off (D45).
+    None,
+}
+
+/// A setting that could not be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is no setting of that name.
+    #[error("there is no setting `{name}`; FORMAT.md lists them")]
+    Unknown {
+        /// As given.
+        name: String,
+    },
+    /// The value is not one of those allowed.
+    #[error("setting `{name}` takes {expected}, not `{value}`")]
+    Value {
+        /// The setting.
+        name: &'static str,
+        /// As given, at most 64 characters of it.
+        value: String,
+        /// What it takes, in words.
+        expected: Expected,
+    },
+}
+
+/// What a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// One of these words.
+    Words(&'static str),
+    /// A whole number in this range.
+    Number(u64, u64),
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.write_str(words),
+            Self::Number(least, most) => write!(f, "a whole number from {least} to {most}"),
+        }
+    }
+}
+
+/// A numeric setting: how it is called, what it may be, and where it lives.
+struct Number {
+    name: &'static str,
+    default: u64,
+    range: (u64, u64),
+    field: fn(&mut Settings) -> &mut u64,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Every numeric setting. The one place where names, defaults and ranges are written.
+const NUMBERS: &[Number] = &[
+    Number { name: "limits.batch-bytes", default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
+    Number { name: "limits.header-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
+    Number { name: "limits.findings", default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
+    Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
+    Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
+    Number { name: "search.top-k-max", default: 1000, range: (1, 100_000), field: |s| &mut s.top_k_max },
+    Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
+    Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
+    Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
+    Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
+    Number { name: "lock.wait-ms", default: 10_000, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
+];
+
+const BACKEND: &str = "backend";
+
+impl Default for Settings {
+    fn default() -> Self {
+        let mut settings = Self {
+            backend: Backend::default(),
+            batch_bytes: 0,
+            header_bytes: 0,
+            findings: 0,
+            query_bytes: 0,
+            index_bytes: 0,
+            top_k_max: 0,
+            hit_bytes: 0,
+            get_lines: 0,
+            get_bytes: 0,
+            browse_files: 0,
+            lock_wait_ms: 0,
+        };
+        for number in NUMBERS {
+            *(number.field)(&mut settings) = number.default;
+        }
+        settings
+    }
+}
+
+impl Settings {
+    /// The defaults, with each of `pairs` (name, value) applied in order.
+    ///
+    /// # Errors
+    /// The first pair that names no setting or has no allowed value.
+    pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
+        let mut settings = Self::default();
+        for (name, value) in pairs {
+            settings.set(name, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        if name == BACKEND {
+            self.backend = match value {
+                "files" => Backend::Files,
+                "none" => Backend::None,
+                _ => return Err(wrong(BACKEND, value, Expected::Words("`files` or `none`"))),
+            };
+            return Ok(());
+        }
+        let Some(number) = NUMBERS.iter().find(|number| number.name == name) else {
+            return Err(SettingError::Unknown { name: name.to_owned() });
+        };
+        let (least, most) = number.range;
+        // `u64::from_str` would also take a leading plus sign.
+        let parsed = if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse::<u64>().ok() } else { None };
+        match parsed {
+            Some(parsed) if (least..=most).contains(&parsed) => {
+                *(number.field)(self) = parsed;
+                Ok(())
+            }
+            _ => Err(wrong(number.name, value, Expected::Number(least, most))),
+        }
+    }
+
+    /// Name, default and range of every setting, in the order FORMAT.md lists them.
+    pub fn table() -> impl Iterator<Item = (&'static str, String, Expected)> {
+        let backend = (BACKEND, "files".to_owned(), Expected::Words("`files` or `none`"));
+        core::iter::once(backend).chain(
+            NUMBERS
+                .iter()
+                .map(|number| (number.name, number.default.to_string(), Expected::Number(number.range.0, number.range.1))),
+        )
+    }
+}
+
+fn wrong(name: &'static str, value: &str, expected: Expected) -> SettingError {
+    SettingError::Value { name, value: value.chars().take(64).collect(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_within_their_own_ranges() {
+        for number in NUMBERS {
+            assert!((number.range.0..=number.range.1).contains(&number.default), "{}", number.name);
+        }
+    }
+
+    #[test]
+    fn every_number_has_a_field_of_its_own() {
+        let mut settings = Settings::default();
+        for (place, number) in NUMBERS.iter().enumerate() {
+            *(number.field)(&mut settings) = u64::MAX - place as u64;
+        }
+        for (place, number) in NUMBERS.iter().enumerate() {
+            assert_eq!(*(number.field)(&mut settings), u64::MAX - place as u64, "{}", number.name);
+        }
+    }
+
+    #[test]
+    fn later_pairs_win_and_the_rest_stays() {
+        let settings = Settings::parse([("get.lines", "7"), ("get.lines", "9"), ("backend", "none")]).unwrap();
+        assert_eq!((settings.get_lines, settings.backend), (9, Backend::None));
+        assert_eq!(settings.get_bytes, Settings::default().get_bytes);
+    }
+
+    #[test]
+    fn names_and_values_that_do_not_exist_are_refused() {
+        assert!(matches!(Settings::parse([("get.line", "7")]), Err(SettingError::Unknown { .. })));
+        for value in ["", "-1", "+1", "1.0", " 1", "0", "1000001", "18446744073709551616", "１"] {
+            assert!(matches!(Settings::parse([("get.lines", value)]), Err(SettingError::Value { .. })), "{value:?}");
+        }
+        assert!(matches!(Settings::parse([("backend", "None")]), Err(SettingError::Value { .. })));
+    }
+}
