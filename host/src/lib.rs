@@ -11,9 +11,11 @@ pub mod bindings;
 mod error;
 mod imports;
 mod limits;
+pub mod lock;
 pub mod observer;
 mod runtime;
 mod session;
+pub mod store;
 mod verifier;
 
 pub use bindings::types::{self, Tier};
