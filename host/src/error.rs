@@ -67,8 +67,9 @@ pub enum Error {
         message: String,
     },
 
-    /// A verification whose session has started afresh since, or that belongs to another session. Begin it again.
-    #[error("this verification ended with the session it was part of; start it again")]
+    /// A verification or an archive whose instance has ended since, by a trap or a limit; or a verification of another
+    /// session. Begin it again.
+    #[error("what this check had read is gone, because the component was stopped; start it again")]
     Gone,
 
     /// A file that the host itself needs could not be used.
@@ -106,8 +107,10 @@ impl Error {
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Memory(types::Error::Limit(limit)) => Some(&limit.name),
-            Self::Memory(error) => problem(error).map(|problem| &*problem.reason),
+            Self::Memory(error) => match error {
+                types::Error::Limit(limit) => Some(&limit.name),
+                _ => problem(error).map(|problem| &*problem.reason),
+            },
             Self::Limit { name, .. } => Some(name),
             _ => None,
         }
@@ -136,8 +139,10 @@ impl Error {
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Self::Memory(types::Error::Refused(problems)) => problems,
-            Self::Memory(error) => problem(error).map_or(&[], std::slice::from_ref),
+            Self::Memory(error) => match error {
+                types::Error::Refused(problems) => problems,
+                _ => problem(error).map_or(&[], std::slice::from_ref),
+            },
             _ => &[],
         }
     }

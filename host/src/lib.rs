@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bindings;
+mod call;
 mod error;
 mod imports;
 mod limits;
@@ -16,7 +17,9 @@ pub mod observer;
 mod runtime;
 mod session;
 pub mod store;
+mod ticker;
 mod verifier;
+mod versions;
 
 pub use bindings::types::{self, Tier};
 pub use bindings::workspace;
@@ -24,5 +27,5 @@ pub use error::Error;
 pub use limits::Limits;
 pub use observer::Observer;
 pub use runtime::{Runtime, RuntimeOptions};
-pub use session::{OpenOptions, Session, Verification};
+pub use session::{Medium, OpenOptions, Session, Verification};
 pub use verifier::Archive;

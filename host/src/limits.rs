@@ -1,27 +1,34 @@
 //! What a component may use up: named, counted, and each a typed error when it is reached.
 //!
-//! Knows the numbers and how a store is made to keep them. Must not know what the component does.
+//! Knows the numbers and how a wasmtime store is made to keep them. Must not know what the component does.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// What one call of a component may use. A call that reaches one of these ends with
-/// [`Error::Limit`](crate::Error::Limit), which carries the name given here.
+use wasmtime::ResourceLimiter;
+
+use crate::error::Error;
+
+/// What one call of a component may use. A call that reaches one of these ends with [`Error::Limit`], which carries the
+/// name given here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `deadline`: wall-clock time of one call, time spent in the host included.
+    /// `deadline`: wall-clock time of one call, time spent in the host included. It is kept to within about 10 ms, and
+    /// never cuts a commit of the store in two.
     pub deadline: Duration,
     /// `memory`: bytes of linear memory, over all memories of a session.
     pub memory_bytes: u64,
-    /// `output`: bytes that one call may write, log or return.
+    /// `output`: bytes that one call may write and log, and again bytes that it may return.
     pub output_bytes: u64,
     /// `stack`: bytes of stack for the component's own calls. The thread that calls needs more than this left.
     pub stack_bytes: usize,
     /// `table`: elements over all tables of a session.
     pub table_elements: u64,
+    /// `handles`: resource handles that live at one time in a session.
+    pub handles: usize,
 }
 
 impl Default for Limits {
-    /// 60 s, 1 GiB of memory, 256 MiB of output, 512 KiB of stack, 100 000 table elements.
+    /// 60 s, 1 GiB of memory, 256 MiB of output, 512 KiB of stack, 100 000 table elements and as many handles.
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(60),
@@ -29,6 +36,147 @@ impl Default for Limits {
             output_bytes: 256 << 20,
             stack_bytes: 512 << 10,
             table_elements: 100_000,
+            handles: 100_000,
         }
+    }
+}
+
+/// Bytes of randomness that one import call gives. Fixed: nobody needs more at a time, and the answer is the host's
+/// memory.
+pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
+
+/// So many memories, tables and instances a component may have. Ours have one memory and a handful of instances; each
+/// memory reserves gigabytes of address space, whatever its size.
+const PARTS: usize = 64;
+
+/// A limit that was reached: the error that stops the component, and becomes [`Error::Limit`].
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("limit `{name}` of {allowed} {unit} reached")]
+pub(crate) struct Reached {
+    pub name: &'static str,
+    pub allowed: u64,
+    pub unit: &'static str,
+}
+
+impl From<Reached> for Error {
+    fn from(reached: Reached) -> Self {
+        Self::Limit { name: reached.name, allowed: reached.allowed, unit: reached.unit }
+    }
+}
+
+impl Limits {
+    pub(crate) fn deadline_reached(&self) -> Reached {
+        let allowed = u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX);
+        Reached { name: "deadline", allowed, unit: "ms" }
+    }
+
+    pub(crate) fn output_reached(&self) -> Reached {
+        Reached { name: "output", allowed: self.output_bytes, unit: "bytes" }
+    }
+
+    pub(crate) fn stack_reached(&self) -> Reached {
+        Reached { name: "stack", allowed: self.stack_bytes as u64, unit: "bytes" }
+    }
+
+    pub(crate) fn handles_reached(&self) -> Reached {
+        Reached { name: "handles", allowed: self.handles as u64, unit: "handles" }
+    }
+
+    pub(crate) fn random_reached() -> Reached {
+        Reached { name: "random", allowed: RANDOM_BYTES, unit: "bytes" }
+    }
+}
+
+/// What the calls of one wasmtime store have used so far.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    limits: Limits,
+    /// When the call under way must be over; none: never.
+    deadline: Option<Instant>,
+    output_left: u64,
+    memory: u64,
+    table: u64,
+    /// What the component logged last as an error in this call: why it is about to fail, if it does.
+    pub said: Option<String>,
+}
+
+impl Meter {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, deadline: None, output_left: 0, memory: 0, table: 0, said: None }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// A call begins: time and output count from here. Memory stays as it is, because it does.
+    pub fn begin(&mut self) {
+        self.deadline = Instant::now().checked_add(self.limits.deadline);
+        self.output_left = self.limits.output_bytes;
+        self.said = None;
+    }
+
+    /// Whether the call under way has had its time.
+    pub fn check_time(&self) -> Result<(), Reached> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(self.limits.deadline_reached()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The time that is left to the call under way.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Counts bytes that leave the component for good.
+    pub fn charge(&mut self, bytes: usize) -> Result<(), Reached> {
+        match self.output_left.checked_sub(bytes as u64) {
+            Some(left) => {
+                self.output_left = left;
+                Ok(())
+            }
+            None => Err(self.limits.output_reached()),
+        }
+    }
+}
+
+/// An error here becomes a trap; answering `false` would only make the component's allocator give up a little later, in
+/// words that say less.
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let grown = self.memory.saturating_add(desired.saturating_sub(current) as u64);
+        let allowed = self.limits.memory_bytes.min(maximum.map_or(u64::MAX, |maximum| maximum as u64));
+        if grown > allowed {
+            return Err(Reached { name: "memory", allowed, unit: "bytes" }.into());
+        }
+        self.memory = grown;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(error.context("the system has no more memory for the component"))
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let grown = self.table.saturating_add(desired.saturating_sub(current) as u64);
+        let allowed = self.limits.table_elements.min(maximum.map_or(u64::MAX, |maximum| maximum as u64));
+        if grown > allowed {
+            return Err(Reached { name: "table", allowed, unit: "elements" }.into());
+        }
+        self.table = grown;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        PARTS
+    }
+
+    fn tables(&self) -> usize {
+        PARTS
+    }
+
+    fn memories(&self) -> usize {
+        PARTS
     }
 }

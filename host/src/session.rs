@@ -1,16 +1,27 @@
 //! A workspace open for one caller.
+//!
+//! Knows the life of an instance: when it starts, what ends it, what of it outlives a call. What the calls mean is the
+//! component's, and what they touch the store's.
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bindings::types::{Finding, Tier};
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+use crate::bindings::memory::Memory;
+use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    Answer, Archived, Excerpt, Initialised, Listing, Query, Report, Setting, Status, Turn,
+    self, Answer, Archived, Excerpt, GuestSession, Initialised, Listing, Query, Report, Setting, Status, Turn,
 };
+use crate::call;
 use crate::error::Error;
+use crate::imports::Host;
+use crate::lock::Lock;
 use crate::observer::{Observer, Silent};
 use crate::runtime::Runtime;
+use crate::store;
 
 /// Who opens a workspace, and how.
 #[derive(Clone)]
@@ -60,15 +71,52 @@ impl fmt::Debug for OpenOptions {
     }
 }
 
+/// What a session works on: where the bytes are and what keeps writers apart. [`Session::open`] takes a directory;
+/// this is for programs that keep workspaces elsewhere.
+#[derive(Clone)]
+pub struct Medium {
+    /// Where the bytes are.
+    pub store: Arc<dyn store::Store>,
+    /// What keeps writers apart.
+    pub lock: Arc<dyn Lock>,
+}
+
+impl Medium {
+    /// The directory `root`.
+    fn directory(root: &Path) -> Result<Self, Error> {
+        let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        Err(Error::Io { path: root.to_path_buf(), source })
+    }
+}
+
+impl fmt::Debug for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Medium").finish_non_exhaustive()
+    }
+}
+
 /// A workspace open for one caller.
 ///
 /// Errors of the component leave the session as it was. A trap or a limit of the host ends the component's instance, and
 /// with it a lock that it held; the next call starts a new one and opens it with the same options.
-#[derive(Debug)]
 pub struct Session {
     runtime: Runtime,
+    medium: Medium,
     options: OpenOptions,
+    live: Option<Live>,
 }
+
+/// An instance of the component with the workspace open in it.
+struct Live {
+    store: Store<Host>,
+    world: Memory,
+    session: ResourceAny,
+    /// Verifications that their owners dropped. Their ends in the component wait here for the next call, because only a
+    /// call can reach it. It also tells one instance from another.
+    dropped: Dropped,
+}
+
+type Dropped = Arc<Mutex<Vec<ResourceAny>>>;
 
 impl Session {
     /// Opens the workspace in the directory `root`. Reads nothing of it yet: it may be damaged, empty or not there.
@@ -77,8 +125,17 @@ impl Session {
     /// [`Error::Memory`] when the component refuses the options, `unavailable` with `off` for `backend=none`;
     /// [`Error::Io`] when `root` cannot be a workspace; [`Error::Limit`] and [`Error::Trap`] as any call.
     pub fn open(runtime: &Runtime, root: &Path, options: OpenOptions) -> Result<Self, Error> {
-        let _ = root;
-        Ok(Self { runtime: runtime.clone(), options })
+        Self::over(runtime, Medium::directory(root)?, options)
+    }
+
+    /// Opens the workspace on a medium of the program's own.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn over(runtime: &Runtime, medium: Medium, options: OpenOptions) -> Result<Self, Error> {
+        let mut session = Self { runtime: runtime.clone(), medium, options, live: None };
+        session.live = Some(session.start()?);
+        Ok(session)
     }
 
     /// Makes a workspace where there is none.
@@ -86,7 +143,7 @@ impl Session {
     /// # Errors
     /// As every call: [`Error::Memory`] as `wit/workspace.wit` says, [`Error::Limit`], [`Error::Trap`].
     pub fn init(&mut self) -> Result<Initialised, Error> {
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_init(store, session))
     }
 
     /// Figures and health.
@@ -94,7 +151,7 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn status(&mut self) -> Result<Status, Error> {
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_status(store, session))
     }
 
     /// Keeps turns as evidence, all of them or none.
@@ -102,8 +159,7 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn archive(&mut self, turns: &[Turn]) -> Result<Archived, Error> {
-        let _ = turns;
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_archive(store, session, turns))
     }
 
     /// Looks words up.
@@ -111,8 +167,7 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn search(&mut self, query: &Query) -> Result<Answer, Error> {
-        let _ = query;
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_search(store, session, query))
     }
 
     /// Reads a file (its path) or a record (its id, or `path#anchor`) from line `from_line` on, at most `max_lines` (0:
@@ -121,8 +176,7 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn get(&mut self, target: &str, from_line: Option<u64>, max_lines: u32) -> Result<Excerpt, Error> {
-        let _ = (target, from_line, max_lines);
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_get(store, session, target, from_line, max_lines))
     }
 
     /// Files below a prefix, in code-point order, at most `max` (0: the setting `browse.files`).
@@ -130,8 +184,7 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn browse(&mut self, prefix: &str, cursor: Option<&str>, max: u32) -> Result<Listing, Error> {
-        let _ = (prefix, cursor, max);
-        Err(Error::Gone)
+        self.call(|guest, store, session| guest.call_browse(store, session, prefix, cursor, max))
     }
 
     /// Starts checking all files below a prefix (empty: everything).
@@ -139,15 +192,79 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn verify(&mut self, prefix: &str) -> Result<Verification, Error> {
-        let _ = prefix;
-        Err(Error::Gone)
+        let handle = self.call(|guest, store, session| guest.call_verify(store, session, prefix))?;
+        // The call went well, so the instance is there.
+        let live = self.live.as_ref().ok_or(Error::Gone)?;
+        Ok(Verification { handle, dropped: Arc::clone(&live.dropped) })
+    }
+
+    /// Makes a call on the workspace, starting an instance if the last one has ended.
+    fn call<T>(
+        &mut self,
+        f: impl FnOnce(GuestSession<'_>, &mut Store<Host>, ResourceAny) -> wasmtime::Result<Result<T, types::Error>>,
+    ) -> Result<T, Error> {
+        let live = match self.live.take() {
+            Some(live) => live,
+            None => self.start()?,
+        };
+        let session = live.session;
+        self.call_in(live, |guest, store| f(guest.session(), store, session))?.map_err(Error::from)
+    }
+
+    /// Makes a call in this instance and puts it back only after it went well: whatever else happens, a panic of the
+    /// host included, it is dropped, and with it everything that it held.
+    fn call_in<T>(
+        &mut self,
+        mut live: Live,
+        f: impl FnOnce(&workspace::Guest, &mut Store<Host>) -> wasmtime::Result<T>,
+    ) -> Result<T, Error> {
+        let Live { store, world, dropped, .. } = &mut live;
+        let dropped = std::mem::take(&mut *dropped.lock().unwrap_or_else(PoisonError::into_inner));
+        let answer = call::call(self.runtime.ticker(), store, |store| {
+            for handle in dropped {
+                handle.resource_drop(&mut *store)?;
+            }
+            f(world.recollex_memory_workspace(), store)
+        })?;
+        self.live = Some(live);
+        Ok(answer)
+    }
+
+    /// Starts an instance and opens the workspace in it.
+    fn start(&self) -> Result<Live, Error> {
+        let Medium { store, lock } = self.medium.clone();
+        let host = Host::new(store, lock, Arc::clone(&self.options.observer), self.runtime.limits().clone());
+        let options = workspace::OpenOptions {
+            tier: self.options.tier,
+            principal: self.options.principal.clone(),
+            time_zone: self.options.time_zone.clone(),
+            settings: self.options.settings.clone(),
+        };
+        let mut store = call::store(self.runtime.engine(), host);
+        let (world, session) = call::call(self.runtime.ticker(), &mut store, |store| {
+            let world = self.runtime.memory().instantiate(&mut *store)?;
+            let session = world.recollex_memory_workspace().session().call_open(store, &options)?;
+            Ok((world, session))
+        })?;
+        Ok(Live { store, world, session: session?, dropped: Dropped::default() })
     }
 }
 
-/// A verification under way. It belongs to the session that began it and is gone with that session's instance: after a
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("options", &self.options)
+            .field("live", &self.live.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A verification under way. It belongs to the session that began it and ends with that session's instance: after a
 /// trap or a limit its calls answer [`Error::Gone`].
-#[derive(Debug)]
-pub struct Verification {}
+pub struct Verification {
+    handle: ResourceAny,
+    dropped: Dropped,
+}
 
 impl Verification {
     /// Reads on for about `bytes` bytes and returns what it found; none: everything was read.
@@ -155,16 +272,35 @@ impl Verification {
     /// # Errors
     /// As [`Session::init`], and [`Error::Gone`].
     pub fn step(&mut self, session: &mut Session, bytes: u64) -> Result<Option<Vec<Finding>>, Error> {
-        let _ = (session, bytes);
-        Err(Error::Gone)
+        let live = self.instance(session)?;
+        session
+            .call_in(live, |guest, store| guest.verification().call_step(store, self.handle, bytes))?
+            .map_err(Error::from)
     }
 
     /// The outcome so far; final once [`Verification::step`] answered none.
     ///
     /// # Errors
-    /// As [`Verification::step`].
+    /// [`Error::Limit`], [`Error::Trap`] and [`Error::Gone`].
     pub fn report(&mut self, session: &mut Session) -> Result<Report, Error> {
-        let _ = session;
-        Err(Error::Gone)
+        let live = self.instance(session)?;
+        session.call_in(live, |guest, store| guest.verification().call_report(store, self.handle))
+    }
+
+    /// Takes the instance that this belongs to, if it is still this session's.
+    fn instance(&self, session: &mut Session) -> Result<Live, Error> {
+        session.live.take_if(|live| Arc::ptr_eq(&live.dropped, &self.dropped)).ok_or(Error::Gone)
+    }
+}
+
+impl Drop for Verification {
+    fn drop(&mut self) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(self.handle);
+    }
+}
+
+impl fmt::Debug for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verification").finish_non_exhaustive()
     }
 }

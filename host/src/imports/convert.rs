@@ -1,0 +1,169 @@
+//! The contract's values and the host's own, into each other.
+//!
+//! Both say the same; they are two sets of types so that the store and the lock know nothing of the engine. All of it is
+//! here, one `From` a direction that is needed, and nothing is decided.
+
+use crate::bindings::memory::recollex::memory as wit;
+use crate::lock;
+use crate::observer;
+use crate::store;
+
+impl From<wit::store::Area> for store::Area {
+    fn from(area: wit::store::Area) -> Self {
+        match area {
+            wit::store::Area::Tree => Self::Tree,
+            wit::store::Area::Runtime => Self::Runtime,
+            wit::store::Area::Cache => Self::Cache,
+        }
+    }
+}
+
+impl From<store::Kind> for wit::store::Kind {
+    fn from(kind: store::Kind) -> Self {
+        match kind {
+            store::Kind::File => Self::File,
+            store::Kind::Symlink => Self::Symlink,
+            store::Kind::Special => Self::Special,
+            store::Kind::Undecodable => Self::Undecodable,
+        }
+    }
+}
+
+impl From<wit::store::Stamp> for store::Stamp {
+    fn from(stamp: wit::store::Stamp) -> Self {
+        let wit::store::Stamp { size, token, racy } = stamp;
+        Self { size, token, racy }
+    }
+}
+
+impl From<store::Stamp> for wit::store::Stamp {
+    fn from(stamp: store::Stamp) -> Self {
+        let store::Stamp { size, token, racy } = stamp;
+        Self { size, token, racy }
+    }
+}
+
+impl From<store::Entry> for wit::store::Entry {
+    fn from(entry: store::Entry) -> Self {
+        let store::Entry { path, kind, stamp } = entry;
+        Self { path, kind: kind.into(), stamp: stamp.into() }
+    }
+}
+
+impl From<store::Page> for wit::store::Page {
+    fn from(page: store::Page) -> Self {
+        let store::Page { entries, next, generation } = page;
+        Self { entries: entries.into_iter().map(Into::into).collect(), next, generation }
+    }
+}
+
+impl From<store::TextChunk> for wit::store::TextChunk {
+    fn from(chunk: store::TextChunk) -> Self {
+        let store::TextChunk { text, next, eof, stamp } = chunk;
+        Self { text, next, eof, stamp: stamp.into() }
+    }
+}
+
+impl From<store::ByteChunk> for wit::store::ByteChunk {
+    fn from(chunk: store::ByteChunk) -> Self {
+        let store::ByteChunk { data, eof, stamp } = chunk;
+        Self { data, eof, stamp: stamp.into() }
+    }
+}
+
+impl From<store::StoreError> for wit::store::StoreError {
+    fn from(error: store::StoreError) -> Self {
+        match error {
+            store::StoreError::NotFound => Self::NotFound,
+            store::StoreError::NotText(offset) => Self::NotText(offset),
+            store::StoreError::Changed => Self::Changed,
+            store::StoreError::Denied(why) => Self::Denied(why),
+            store::StoreError::Limit { name, value } => Self::Limit((name, value)),
+            store::StoreError::Full => Self::Full,
+            store::StoreError::Io(what) => Self::Io(what),
+        }
+    }
+}
+
+impl From<wit::store::Expect> for store::Expect {
+    fn from(expect: wit::store::Expect) -> Self {
+        match expect {
+            wit::store::Expect::Any => Self::Any,
+            wit::store::Expect::Absent => Self::Absent,
+            wit::store::Expect::Same(stamp) => Self::Same(stamp.into()),
+        }
+    }
+}
+
+impl From<wit::store::Splice> for store::Splice {
+    fn from(splice: wit::store::Splice) -> Self {
+        let wit::store::Splice { offset, remove, insert } = splice;
+        Self { offset, remove, insert }
+    }
+}
+
+impl From<wit::store::Edit> for store::Edit {
+    fn from(edit: wit::store::Edit) -> Self {
+        match edit {
+            wit::store::Edit::Put(text) => Self::Put(text),
+            wit::store::Edit::Append(wit::store::Addition { length, text }) => Self::Append { length, text },
+            wit::store::Edit::Splice(splices) => Self::Splice(splices.into_iter().map(Into::into).collect()),
+            wit::store::Edit::Delete => Self::Delete,
+            wit::store::Edit::MoveTo(path) => Self::MoveTo(path),
+        }
+    }
+}
+
+impl From<wit::store::Change> for store::Change {
+    fn from(change: wit::store::Change) -> Self {
+        let wit::store::Change { area, path, expect, edit } = change;
+        Self { area: area.into(), path, expect: expect.into(), edit: edit.into() }
+    }
+}
+
+impl From<store::CommitError> for wit::store::CommitError {
+    fn from(error: store::CommitError) -> Self {
+        match error {
+            store::CommitError::Stale(generation) => Self::Stale(generation),
+            store::CommitError::Changed(path) => Self::Changed(path),
+            store::CommitError::Collision { planned, existing } => Self::Collision((planned, existing)),
+            store::CommitError::WrongKind(path) => Self::WrongKind(path),
+            store::CommitError::Failed { path, error } => Self::Failed((path, error.into())),
+        }
+    }
+}
+
+impl From<store::Committed> for wit::store::Committed {
+    fn from(committed: store::Committed) -> Self {
+        let store::Committed { generation, stamps } = committed;
+        Self { generation, stamps: stamps.into_iter().map(|stamp| stamp.map(Into::into)).collect() }
+    }
+}
+
+impl From<lock::Holder> for wit::lock::Holder {
+    fn from(holder: lock::Holder) -> Self {
+        let lock::Holder { process, purpose } = holder;
+        Self { process, purpose }
+    }
+}
+
+impl From<lock::LockError> for wit::lock::LockError {
+    fn from(error: lock::LockError) -> Self {
+        match error {
+            lock::LockError::Held(holder) => Self::Held(holder.map(Into::into)),
+            lock::LockError::Denied(why) => Self::Denied(why),
+            lock::LockError::Io(what) => Self::Io(what),
+        }
+    }
+}
+
+impl From<wit::log::Level> for observer::Level {
+    fn from(level: wit::log::Level) -> Self {
+        match level {
+            wit::log::Level::Debug => Self::Debug,
+            wit::log::Level::Info => Self::Info,
+            wit::log::Level::Warn => Self::Warn,
+            wit::log::Level::Error => Self::Error,
+        }
+    }
+}
