@@ -1,0 +1,359 @@
+//! The command line as it is typed: every verb, option and help text. Completions and manual pages come from here too.
+//!
+//! Knows words, not what they do. Environment variables are named in the help and read in [`super::config`], so that
+//! one place decides what wins.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+const LONG_ABOUT: &str = "The long-term memory of AI agents, kept as files a person can read.
+
+What was said is kept word for word in an archive that only grows, checked to the byte, and searchable in any language.";
+
+const AFTER_LONG_HELP: &str = "\
+Exit codes:
+  0  done, found, clean (also when memory is degraded: the reason is on stderr)
+  1  nothing found, memory empty, or findings
+  2  usage, or input that cannot be read
+  3  conflict: the workspace has moved on
+  4  locked by another writer
+  5  memory is switched off
+  6  refused: against a rule, or not allowed
+  7  a limit was reached, or the component failed
+  8  memory is broken
+
+Files:
+  $XDG_CONFIG_HOME/recollex/config.toml   settings; `recollex paths` shows every place in use
+
+Start with `recollex demo`.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "recollex",
+    version,
+    about = "The long-term memory of AI agents, kept as files a person can read",
+    long_about = LONG_ABOUT,
+    after_long_help = AFTER_LONG_HELP,
+    max_term_width = 100,
+    propagate_version = true
+)]
+pub struct Cli {
+    /// Options that every verb takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options that every verb takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Workspace directory [env: RECOLLEX_WORKSPACE]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "profile")]
+    pub workspace: Option<PathBuf>,
+    /// Named workspace: that of the configuration's [profiles.NAME], or one of its own in the data directory
+    /// [env: RECOLLEX_PROFILE]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Configuration file [env: RECOLLEX_CONFIG]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Where memory is kept; `none` switches it off [env: RECOLLEX_BACKEND]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// On whose level of trust to act
+    #[arg(long, global = true, value_enum, value_name = "TIER", default_value_t = Tier::Owner)]
+    pub tier: Tier,
+    /// One JSON document on stdout; errors too
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// A setting of the component, such as `search.top-k-max=50`; may be repeated
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
+    pub set: Vec<(String, String)>,
+    /// A limit of the host: `deadline_ms`, `memory_bytes` or `output_bytes`; may be repeated
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
+    pub limit: Vec<(String, String)>,
+    /// Say what is done and how long it took, on stderr; twice: everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// No progress, hints or warnings on stderr
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+}
+
+/// The caller's tier: what the component lets them do and see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Tier {
+    /// Whose memory it is
+    #[default]
+    Owner,
+    /// Somebody the owner lets in
+    Paired,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show the main job end to end on a sample, in a temporary workspace
+    Demo(Demo),
+    /// Make a workspace, or say what is there
+    Init,
+    /// Keep turns of a conversation as evidence
+    Archive(Archive),
+    /// Check a workspace or one archive file
+    Verify(Verify),
+    /// Find what was said
+    Search(Search),
+    /// Read a file or a record
+    Get(Get),
+    /// List files
+    Browse(Browse),
+    /// State of memory in figures
+    Status,
+    /// Every directory and file in use
+    Paths,
+    /// Completions for a shell, on stdout
+    Completions(Completions),
+    /// Manual pages, made from these definitions
+    #[command(hide = true)]
+    Man(Man),
+}
+
+/// `recollex demo`
+#[derive(Args, Debug)]
+#[command(long_about = "Show the main job end to end on a sample, in a temporary workspace.\n\n\
+    Makes a workspace, archives a conversation of three people and an assistant, verifies it, searches it in English, \
+    in Chinese and by speaker, then damages a copy at one byte and shows the finding. Each step is checked: the exit \
+    code is 0 only if all of them gave what they must. No memory of yours is touched.")]
+pub struct Demo {
+    /// Keep the directory and print where it is
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// `recollex archive`
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Keep turns of a conversation as evidence.\n\n\
+        Reads JSON Lines, one turn a line, and appends the turns to the archive of their conversation: all of them, or \
+        none. Turns that are there already are skipped, so repeating a call changes nothing. A turn with the id of another \
+        one but other content is reported, and the first stays.",
+    after_long_help = "\
+One turn a line:
+  {\"id\",\"role\":\"user|assistant|system|tool\",\"text\",\"time\"?,\"speaker\"?:{\"id\"?,\"display\"?,\"kind\"?},
+   \"principal\"?,\"tier\"?,\"trust\"?,\"provider\"?,\"thread\"?}
+
+Example:
+  echo '{\"id\":\"m1\",\"role\":\"user\",\"text\":\"Dark blue it is.\"}' \\
+    | recollex archive --provider notes --thread boat"
+)]
+pub struct Archive {
+    /// Where the turns come from (`openprogram`, `claude-code`, a channel), for lines that do not say
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// The conversation, for lines that do not say
+    #[arg(long, value_name = "NAME")]
+    pub thread: Option<String>,
+    /// Archive in several batches: one for each conversation, and within the size of a batch
+    #[arg(long)]
+    pub chunk: bool,
+    /// JSON Lines; `-` or nothing: stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+}
+
+/// `recollex verify`
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Check a workspace or one archive file.\n\n\
+        Checks encoding, structure, ids and their anchors, who a record says spoke, and names; reads everything once, in \
+        pieces, takes no lock and changes nothing. A letter changed within a text leaves all of these as they are: it is \
+        not found. Exit code 0: clean; 1: there are findings that are warnings or errors.",
+    after_long_help = "\
+Examples:
+  recollex verify                                    the workspace
+  recollex verify sources/openprogram/_v2/boat.md    one file of it
+  recollex verify ~/backup/memory                    another workspace
+  recollex verify - --as sources/openprogram/_v2/boat.md < copy.md"
+)]
+pub struct Verify {
+    /// A workspace directory, an archive file, or `-` for stdin; nothing: the workspace
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: Option<PathBuf>,
+    /// The path that the file has in its workspace, if it lies elsewhere now: a record's id must fit its file
+    #[arg(long = "as", value_name = "PATH")]
+    pub path_in_workspace: Option<String>,
+}
+
+/// `recollex search`
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Find what was said.\n\nExit code 1: nothing matched, or the query has no word to look for.",
+    after_long_help = "\
+Examples:
+  recollex search keel bolts price
+  recollex search 喷油嘴 --top-k 3
+  recollex search boat --speaker Ada --from 2026-05 --to 2026-05-07"
+)]
+pub struct Search {
+    /// Words to look for
+    #[arg(required = true, num_args = 1.., value_name = "QUERY")]
+    pub query: Vec<String>,
+    /// How many results at most
+    #[arg(short = 'k', long, value_name = "N", default_value_t = 10)]
+    pub top_k: u32,
+    /// Only what this speaker said: an id, a name or a label
+    #[arg(long, value_name = "WHO")]
+    pub speaker: Option<String>,
+    /// Only below this path of the workspace
+    #[arg(long, value_name = "PATH")]
+    pub path_prefix: Option<String>,
+    /// First day: `YYYY`, `YYYY-MM` or `YYYY-MM-DD`; leaves out what has no date
+    #[arg(long, value_name = "DAY")]
+    pub from: Option<String>,
+    /// Last day, included, in the same form
+    #[arg(long, value_name = "DAY")]
+    pub to: Option<String>,
+    /// Where to look
+    #[arg(long, value_enum, default_value_t = Kind::Any)]
+    pub kind: Kind,
+    /// Say how each score came about
+    #[arg(long)]
+    pub explain: bool,
+}
+
+/// Where to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// What was said
+    Source,
+    /// What it means
+    Topic,
+    /// Both
+    Any,
+}
+
+/// `recollex get`
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Read a file or a record.\n\n\
+        On a terminal with line numbers; elsewhere the text as it is.",
+    after_long_help = "\
+Examples:
+  recollex get openprogram/boat/m1
+  recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50"
+)]
+pub struct Get {
+    /// A path in the workspace, a record's id, or `path#anchor`
+    pub target: String,
+    /// First line, from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub from_line: Option<u64>,
+    /// How many lines at most [default: the setting `get.lines`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lines: Option<u32>,
+}
+
+/// `recollex browse`
+#[derive(Args, Debug)]
+pub struct Browse {
+    /// Only below this path of the workspace
+    #[arg(default_value = "", hide_default_value = true)]
+    pub prefix: String,
+    /// At most this many files
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max: Option<u32>,
+}
+
+/// `recollex completions`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex completions bash > ~/.local/share/bash-completion/completions/recollex
+  recollex completions zsh > ~/.zfunc/_recollex
+  recollex completions fish > ~/.config/fish/completions/recollex.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// `recollex man`
+#[derive(Args, Debug)]
+pub struct Man {
+    /// The verb; nothing: the program
+    pub verb: Option<String>,
+    /// Write all pages into this directory instead
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "verb")]
+    pub dir: Option<PathBuf>,
+}
+
+/// `NAME=VALUE`
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once(&"recollex").chain(words))
+    }
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_stand_before_or_behind_the_verb() {
+        for words in [&["--json", "--workspace", "/w", "status"][..], &["status", "--json", "--workspace", "/w"]] {
+            let cli = parse(words).unwrap();
+            assert!(cli.global.json);
+            assert_eq!(cli.global.workspace.as_deref(), Some(std::path::Path::new("/w")));
+        }
+    }
+
+    #[test]
+    fn search_takes_words_and_filters() {
+        let cli = parse(&["search", "keel", "bolts", "--speaker", "Ada", "-k", "3", "--kind", "source"]).unwrap();
+        let Verb::Search(search) = cli.verb else { panic!("not search") };
+        assert_eq!(search.query, ["keel", "bolts"]);
+        assert_eq!((search.speaker.as_deref(), search.top_k, search.kind), (Some("Ada"), 3, Kind::Source));
+    }
+
+    #[test]
+    fn an_empty_query_is_for_the_component_to_refuse() {
+        let Verb::Search(search) = parse(&["search", ""]).unwrap().verb else { panic!("not search") };
+        assert_eq!(search.query, [""]);
+        assert!(parse(&["search"]).is_err());
+    }
+
+    #[test]
+    fn assignments_keep_later_equals_signs() {
+        let cli = parse(&["status", "--set", "a.b=c=d", "--limit", "deadline_ms=5"]).unwrap();
+        assert_eq!(cli.global.set, [("a.b".to_owned(), "c=d".to_owned())]);
+        assert_eq!(cli.global.limit, [("deadline_ms".to_owned(), "5".to_owned())]);
+        assert!(parse(&["status", "--set", "=x"]).is_err());
+        assert!(parse(&["status", "--set", "x"]).is_err());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(parse(&["status", "--workspace", "/w", "--profile", "p"]).is_err());
+        assert!(parse(&["status", "-v", "--quiet"]).is_err());
+        assert!(parse(&["get", "x", "--from-line", "0"]).is_err());
+        assert!(parse(&["search", "x", "--kind", "experience"]).is_err());
+    }
+}

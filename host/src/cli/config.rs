@@ -1,0 +1,536 @@
+//! Where everything is and how it is set: option, then environment, then configuration file, then default.
+//!
+//! Knows option names, `RECOLLEX_*`, the XDG directories and the file's form. Must not know what a setting means: those of
+//! the component are handed on as they are.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use recollex::Limits;
+use serde::Deserialize;
+
+use super::args::Global;
+use super::failure::Failure;
+
+/// What the process was started with, read once, so that everything below is a function of it.
+#[derive(Debug, Default)]
+pub struct Environment {
+    /// Variables, those that are set to something.
+    pub variables: BTreeMap<String, OsString>,
+    /// The user's directories; none if even their home is unknown.
+    pub base: Option<Base>,
+}
+
+/// The user's directories by the XDG specification.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// Home.
+    pub home: PathBuf,
+    /// `$XDG_CONFIG_HOME`
+    pub config: PathBuf,
+    /// `$XDG_DATA_HOME`
+    pub data: PathBuf,
+    /// `$XDG_CACHE_HOME`
+    pub cache: PathBuf,
+}
+
+/// Variables that are read.
+const VARIABLES: [&str; 4] = ["RECOLLEX_WORKSPACE", "RECOLLEX_PROFILE", "RECOLLEX_CONFIG", "RECOLLEX_BACKEND"];
+
+impl Environment {
+    /// This process's.
+    pub fn read() -> Self {
+        let variables = VARIABLES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name).filter(|value| !value.is_empty())?)))
+            .collect();
+        let base = etcetera::base_strategy::Xdg::new().ok().map(|xdg| Base {
+            home: xdg.home_dir().to_owned(),
+            config: xdg.config_dir(),
+            data: xdg.data_dir(),
+            cache: xdg.cache_dir(),
+        });
+        Self { variables, base }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.variables.get(name).map(PathBuf::from)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        let Some(value) = self.variables.get(name) else { return Ok(None) };
+        value
+            .to_str()
+            .map(|text| Some(text.to_owned()))
+            .ok_or_else(|| Failure::usage("environment", format!("{name} is not UTF-8")))
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An option of this call.
+    Option,
+    /// A `RECOLLEX_*` variable.
+    Environment,
+    /// The configuration file.
+    Configuration,
+    /// Nobody said.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Option => "option",
+            Self::Environment => "environment",
+            Self::Configuration => "configuration",
+            Self::Default => "default",
+        })
+    }
+}
+
+/// How this call is set up.
+#[derive(Debug)]
+pub struct Setup {
+    /// The workspace's directory, absolute.
+    pub workspace: PathBuf,
+    /// Who named it.
+    pub workspace_from: Origin,
+    /// The profile that led to it; none where a directory was named.
+    pub profile: Option<String>,
+    /// The configuration file; it may not exist. None: the home directory is unknown.
+    pub config: Option<PathBuf>,
+    /// Where compiled components are kept; none where nothing may be.
+    pub compiled: Option<PathBuf>,
+    /// The component's settings, with who set them.
+    pub settings: BTreeMap<String, (String, Origin)>,
+    /// The host's limits.
+    pub limits: Limits,
+    /// Home, where other programs' workspaces are looked for.
+    pub home: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Resolves everything.
+    ///
+    /// # Errors
+    /// A configuration file that cannot be read or has an unknown key (with file and line), a value that is not what its
+    /// name asks for, or a home directory that would be needed and is unknown.
+    pub fn resolve(global: &Global, environment: &Environment) -> Result<Self, Failure> {
+        let base = environment.base.as_ref();
+        let named = global.config.clone().or_else(|| environment.path("RECOLLEX_CONFIG"));
+        let must_exist = named.is_some();
+        let config = named.or_else(|| base.map(|base| base.config.join("recollex").join("config.toml")));
+        let file = match &config {
+            Some(path) => File::load(path, must_exist)?,
+            None => File::default(),
+        };
+        let beside = config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let from_file = |path: &Path| beside.join(expand(path, base));
+
+        let profile = environment.text("RECOLLEX_PROFILE")?;
+        let of_profile = |name: &str, origin: Origin| -> Result<(PathBuf, Origin, Option<String>), Failure> {
+            check_profile(name)?;
+            let own = file.profiles.get(name).and_then(|profile| profile.workspace.as_deref());
+            let directory = match own {
+                Some(path) => from_file(path),
+                None => data_directory(base, name)?,
+            };
+            Ok((directory, origin, Some(name.to_owned())))
+        };
+        // What an option says beats what the environment says, whichever of the two words it uses; so does the
+        // environment the file.
+        let (workspace, workspace_from, profile) = if let Some(path) = &global.workspace {
+            (path.clone(), Origin::Option, None)
+        } else if let Some(name) = &global.profile {
+            of_profile(name, Origin::Option)?
+        } else if let Some(path) = environment.path("RECOLLEX_WORKSPACE") {
+            (path, Origin::Environment, None)
+        } else if let Some(name) = &profile {
+            of_profile(name, Origin::Environment)?
+        } else if let Some(path) = &file.workspace {
+            (from_file(path), Origin::Configuration, None)
+        } else if let Some(name) = &file.profile {
+            of_profile(name, Origin::Configuration)?
+        } else {
+            of_profile(DEFAULT_PROFILE, Origin::Default)?
+        };
+
+        Ok(Self {
+            workspace: absolute(&workspace)?,
+            workspace_from,
+            profile,
+            settings: settings(global, environment, &file)?,
+            limits: limits(global, &file, config.as_deref())?,
+            config,
+            compiled: base.map(|base| base.cache.join("recollex").join("compiled")),
+            home: base.map(|base| base.home.clone()),
+        })
+    }
+
+    /// Memory is switched off: no verb may leave a trace, a cache included. That it answers so is the component's doing.
+    pub fn off(&self) -> bool {
+        self.settings.get("backend").is_some_and(|(value, _)| value == "none")
+    }
+
+    /// Workspaces of OpenProgram on this machine: `~/.openprogram/memory` and `~/.openprogram-NAME/memory`.
+    pub fn openprogram(&self) -> Vec<PathBuf> {
+        let Some(entries) = self.home.as_deref().and_then(|home| fs::read_dir(home).ok()) else { return Vec::new() };
+        let mut found: Vec<PathBuf> = entries
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name == ".openprogram" || name.starts_with(".openprogram-")
+            })
+            .map(|entry| entry.path().join("memory"))
+            .filter(|path| path.is_dir())
+            .collect();
+        found.sort();
+        found
+    }
+}
+
+const DEFAULT_PROFILE: &str = "default";
+
+fn data_directory(base: Option<&Base>, profile: &str) -> Result<PathBuf, Failure> {
+    base.map(|base| base.data.join("recollex").join(profile)).ok_or_else(|| {
+        Failure::usage("no-home", "your home directory is unknown, so there is no place for a workspace")
+            .next("name one: --workspace DIR")
+    })
+}
+
+/// A profile's name becomes the name of a directory.
+fn check_profile(name: &str) -> Result<(), Failure> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || name.len() > 100 || !name.chars().all(fits) {
+        return Err(Failure::usage(
+            "profile",
+            format!("`{name}` cannot be a profile: use letters, digits, `-`, `_` and `.`, and no `.` at the start"),
+        ));
+    }
+    Ok(())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::io("resolve this path", path, &error))
+}
+
+/// `~/x` in a file means what it means in a shell.
+fn expand(path: &Path, base: Option<&Base>) -> PathBuf {
+    match (path.strip_prefix("~"), base) {
+        (Ok(rest), Some(base)) => base.home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// The configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    workspace: Option<PathBuf>,
+    profile: Option<String>,
+    backend: Option<String>,
+    profiles: BTreeMap<String, Profile>,
+    limits: LimitsTable,
+    settings: toml::Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Profile {
+    workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsTable {
+    deadline_ms: Option<u64>,
+    memory_bytes: Option<u64>,
+    output_bytes: Option<u64>,
+}
+
+impl File {
+    fn load(path: &Path, must_exist: bool) -> Result<Self, Failure> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => return Ok(Self::default()),
+            Err(error) => return Err(Failure::io("read the configuration", path, &error)),
+        };
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let line = line_at(error.as_bytes(), error.utf8_error().valid_up_to());
+            Failure::usage("config", "the configuration is not UTF-8").at_path(path.display().to_string()).at_line(line)
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let failure =
+                Failure::usage("config", format!("the configuration has a fault: {}", error.message().trim()))
+                    .at_path(path.display().to_string());
+            match error.span() {
+                Some(span) => failure.at_line(line_at(text.as_bytes(), span.start)),
+                None => failure,
+            }
+        })
+    }
+}
+
+fn line_at(bytes: &[u8], offset: usize) -> u64 {
+    bytes.iter().take(offset).filter(|byte| **byte == b'\n').count() as u64 + 1
+}
+
+fn settings(
+    global: &Global,
+    environment: &Environment,
+    file: &File,
+) -> Result<BTreeMap<String, (String, Origin)>, Failure> {
+    let mut settings = BTreeMap::new();
+    flatten(&file.settings, "", &mut settings)?;
+    if let Some(value) = &file.backend {
+        settings.insert("backend".to_owned(), (value.clone(), Origin::Configuration));
+    }
+    if let Some(value) = environment.text("RECOLLEX_BACKEND")? {
+        settings.insert("backend".to_owned(), (value, Origin::Environment));
+    }
+    for (name, value) in &global.set {
+        settings.insert(name.clone(), (value.clone(), Origin::Option));
+    }
+    if let Some(value) = &global.backend {
+        settings.insert("backend".to_owned(), (value.clone(), Origin::Option));
+    }
+    Ok(settings)
+}
+
+/// `search.top-k-max = 50` is a nested table to TOML and one name to us; a quoted name is the same.
+fn flatten(table: &toml::Table, prefix: &str, into: &mut BTreeMap<String, (String, Origin)>) -> Result<(), Failure> {
+    for (key, value) in table {
+        let name = format!("{prefix}{key}");
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
+            toml::Value::Boolean(flag) => flag.to_string(),
+            toml::Value::Table(inner) => {
+                flatten(inner, &format!("{name}."), into)?;
+                continue;
+            }
+            toml::Value::Datetime(_) | toml::Value::Array(_) => {
+                return Err(Failure::usage(
+                    "config",
+                    format!("setting `{name}` must be text, a number, true or false"),
+                ));
+            }
+        };
+        into.insert(name, (text, Origin::Configuration));
+    }
+    Ok(())
+}
+
+fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<Limits, Failure> {
+    let mut limits = Limits::default();
+    let in_file = [
+        ("deadline_ms", file.limits.deadline_ms),
+        ("memory_bytes", file.limits.memory_bytes),
+        ("output_bytes", file.limits.output_bytes),
+    ];
+    for (name, value) in in_file {
+        if let Some(value) = value {
+            set_limit(&mut limits, name, value).map_err(|failure| match config {
+                Some(path) => failure.at_path(path.display().to_string()),
+                None => failure,
+            })?;
+        }
+    }
+    for (name, text) in &global.limit {
+        let value = text
+            .parse()
+            .map_err(|_| Failure::usage("limit", format!("limit `{name}` takes a whole number, not `{text}`")))?;
+        set_limit(&mut limits, name, value)?;
+    }
+    Ok(limits)
+}
+
+fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure> {
+    if value == 0 {
+        return Err(Failure::usage("limit", format!("limit `{name}` must be more than 0")));
+    }
+    match name {
+        "deadline_ms" => limits.deadline = Duration::from_millis(value),
+        "memory_bytes" => limits.memory_bytes = value,
+        "output_bytes" => limits.output_bytes = value,
+        _ => {
+            return Err(Failure::usage("limit", format!("there is no limit `{name}`"))
+                .next("use deadline_ms, memory_bytes or output_bytes"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        directory: tempfile::TempDir,
+        environment: Environment,
+        global: Global,
+    }
+
+    fn fixture(config: Option<&str>) -> Fixture {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_owned();
+        let base = Base { config: home.join("config"), data: home.join("data"), cache: home.join("cache"), home };
+        if let Some(text) = config {
+            fs::create_dir_all(base.config.join("recollex")).unwrap();
+            fs::write(base.config.join("recollex/config.toml"), text).unwrap();
+        }
+        let environment = Environment { variables: BTreeMap::new(), base: Some(base) };
+        Fixture { directory, environment, global: Global::default() }
+    }
+
+    impl Fixture {
+        fn variable(&mut self, name: &str, value: impl Into<OsString>) {
+            self.environment.variables.insert(name.to_owned(), value.into());
+        }
+        fn resolve(&self) -> Result<Setup, Failure> {
+            Setup::resolve(&self.global, &self.environment)
+        }
+        fn path(&self, rest: &str) -> PathBuf {
+            self.directory.path().join(rest)
+        }
+    }
+
+    #[test]
+    fn options_beat_the_environment_beats_the_file_beats_the_default() {
+        let mut f = fixture(None);
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.workspace_from), (f.path("data/recollex/default"), Origin::Default));
+
+        f = fixture(Some("workspace = '/from/file'"));
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.workspace_from), (PathBuf::from("/from/file"), Origin::Configuration));
+
+        f.variable("RECOLLEX_WORKSPACE", "/from/environment");
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.workspace_from), (PathBuf::from("/from/environment"), Origin::Environment));
+
+        f.global.profile = Some("work".to_owned());
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.workspace_from), (f.path("data/recollex/work"), Origin::Option));
+
+        f.global.profile = None;
+        f.global.workspace = Some("/from/option".into());
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.workspace_from), (PathBuf::from("/from/option"), Origin::Option));
+    }
+
+    #[test]
+    fn profiles_may_name_their_workspace() {
+        let mut f = fixture(Some(
+            "profile = 'boat'\n[profiles.boat]\nworkspace = '~/boat/memory'\n[profiles.near]\nworkspace = 'near'",
+        ));
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.workspace, setup.profile.as_deref()), (f.path("boat/memory"), Some("boat")));
+        f.variable("RECOLLEX_PROFILE", "near");
+        assert_eq!(f.resolve().unwrap().workspace, f.path("config/recollex/near"), "beside the file");
+        for bad in ["../x", "a/b", ".hidden", "", "a\0b"] {
+            f.global.profile = Some(bad.to_owned());
+            assert_eq!(f.resolve().unwrap_err().reason, "profile", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_file_line_and_key() {
+        for (text, line, key) in [
+            ("# mine\nworkspce = '/x'\n", 2, "workspce"),
+            ("[limits]\n\ndeadline = 5\n", 3, "deadline"),
+            ("[profiles.a]\nworkspace = '/x'\nspeed = 1\n", 3, "speed"),
+        ] {
+            let failure = fixture(Some(text)).resolve().unwrap_err();
+            assert_eq!(failure.line, Some(line), "{text}");
+            assert!(failure.path.as_deref().unwrap().ends_with("config/recollex/config.toml"));
+            assert!(failure.message.contains(key), "{}", failure.message);
+            assert_eq!(failure.exit.0, 2);
+        }
+    }
+
+    #[test]
+    fn faults_in_the_file_name_the_line() {
+        let failure = fixture(Some("a = [\nb =\n")).resolve().unwrap_err();
+        assert_eq!(failure.reason, "config");
+        assert!(failure.line.is_some());
+        let f = fixture(None);
+        fs::create_dir_all(f.path("config/recollex")).unwrap();
+        fs::write(f.path("config/recollex/config.toml"), b"# ok\n# \xff\n").unwrap();
+        assert_eq!(f.resolve().unwrap_err().line, Some(2));
+    }
+
+    #[test]
+    fn a_named_file_must_exist() {
+        let mut f = fixture(None);
+        f.variable("RECOLLEX_CONFIG", "/nowhere/config.toml");
+        assert_eq!(f.resolve().unwrap_err().code, "IO");
+    }
+
+    #[test]
+    fn settings_are_flat_names() {
+        let mut f = fixture(Some("backend = 'files'\n[settings]\nsearch.top-k-max = 50\n'get.lines' = '9'\n"));
+        f.global.set = vec![("get.lines".to_owned(), "10".to_owned())];
+        let setup = f.resolve().unwrap();
+        assert_eq!(setup.settings["search.top-k-max"], ("50".to_owned(), Origin::Configuration));
+        assert_eq!(setup.settings["get.lines"], ("10".to_owned(), Origin::Option));
+        assert!(!setup.off());
+        f.variable("RECOLLEX_BACKEND", "none");
+        assert!(f.resolve().unwrap().off());
+        f.global.backend = Some("files".to_owned());
+        assert!(!f.resolve().unwrap().off());
+    }
+
+    #[test]
+    fn memory_can_be_off_in_every_place() {
+        assert!(fixture(Some("backend = 'none'")).resolve().unwrap().off());
+        assert!(fixture(Some("[settings]\nbackend = 'none'")).resolve().unwrap().off());
+        let mut f = fixture(None);
+        f.global.set = vec![("backend".to_owned(), "none".to_owned())];
+        assert!(f.resolve().unwrap().off());
+    }
+
+    #[test]
+    fn limits_are_checked() {
+        let mut f = fixture(Some("[limits]\ndeadline_ms = 250\n"));
+        f.global.limit = vec![("memory_bytes".to_owned(), "1048576".to_owned())];
+        let limits = f.resolve().unwrap().limits;
+        assert_eq!((limits.deadline, limits.memory_bytes), (Duration::from_millis(250), 1 << 20));
+        for (name, value) in [("memory", "1"), ("deadline_ms", "soon"), ("deadline_ms", "0"), ("deadline_ms", "-1")] {
+            f.global.limit = vec![(name.to_owned(), value.to_owned())];
+            assert_eq!(f.resolve().unwrap_err().reason, "limit", "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn without_a_home_a_workspace_must_be_named() {
+        let mut f = fixture(None);
+        f.environment.base = None;
+        assert_eq!(f.resolve().unwrap_err().reason, "no-home");
+        f.global.workspace = Some("/w".into());
+        let setup = f.resolve().unwrap();
+        assert_eq!((setup.config, setup.compiled), (None, None));
+    }
+
+    #[test]
+    fn other_programs_workspaces_are_found() {
+        let f = fixture(None);
+        for path in [".openprogram/memory", ".openprogram-work/memory", ".openprogramx/memory", ".openprogram-empty"] {
+            fs::create_dir_all(f.path(path)).unwrap();
+        }
+        assert_eq!(
+            f.resolve().unwrap().openprogram(),
+            [f.path(".openprogram/memory"), f.path(".openprogram-work/memory")]
+        );
+    }
+}

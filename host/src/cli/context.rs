@@ -1,0 +1,84 @@
+//! What every verb is given: how the call is set up, and where to write.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use recollex::types;
+use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
+
+use super::args::{Global, Tier};
+use super::config::{Origin, Setup};
+use super::failure::Failure;
+use super::output::{Output, Remarks};
+
+/// What every verb is given.
+pub struct Context {
+    /// Options that every verb takes.
+    pub global: Global,
+    /// Where everything is.
+    pub setup: Setup,
+    /// Results.
+    pub out: Output,
+    /// Everything else.
+    pub remarks: Arc<Remarks>,
+}
+
+impl Context {
+    /// The engine with both components. With memory off nothing is cached: no directory may come into being.
+    pub fn runtime(&self) -> Result<Runtime, Failure> {
+        let since = Instant::now();
+        let runtime = Runtime::new(RuntimeOptions {
+            cache: self.setup.compiled.clone().filter(|_| !self.setup.off()),
+            limits: self.setup.limits.clone(),
+            observer: self.remarks.clone(),
+            ..RuntimeOptions::default()
+        })?;
+        self.remarks.timed("engine", since);
+        Ok(runtime)
+    }
+
+    /// A session on the workspace in `root`.
+    pub fn open(&self, runtime: &Runtime, root: &Path) -> Result<Session, Failure> {
+        let since = Instant::now();
+        let mut options = OpenOptions::new(match self.global.tier {
+            Tier::Owner => types::Tier::Owner,
+            Tier::Paired => types::Tier::Paired,
+        })
+        .observer(self.remarks.clone());
+        for (name, (value, _)) in &self.setup.settings {
+            options = options.setting(name, value);
+        }
+        let session = Session::open(runtime, root, options).map_err(|error| self.who_set_it(error))?;
+        self.remarks.timed("open", since);
+        Ok(session)
+    }
+
+    /// A session on this call's workspace.
+    pub fn session(&self) -> Result<Session, Failure> {
+        self.open(&self.runtime()?, &self.setup.workspace)
+    }
+
+    /// Times a call (`-v`).
+    pub fn time<T>(&self, what: &str, call: impl FnOnce() -> T) -> T {
+        let since = Instant::now();
+        let result = call();
+        self.remarks.timed(what, since);
+        result
+    }
+
+    /// The component names the setting that it refuses; only here is known where it was set.
+    fn who_set_it(&self, error: Error) -> Failure {
+        let subject = match &error {
+            Error::Memory(types::Error::Invalid(problem)) => problem.subject.clone(),
+            _ => None,
+        };
+        let failure = Failure::from(error);
+        let Some((_, origin)) = subject.and_then(|name| self.setup.settings.get(&name)) else { return failure };
+        match (origin, &self.setup.config) {
+            (Origin::Configuration, Some(path)) => failure.at_path(path.display().to_string()),
+            (Origin::Environment, _) => failure.next("it is set by RECOLLEX_BACKEND"),
+            _ => failure,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Why a verb did not do its work, as a value: what, where, what to do next, and how the process ends.
+//!
+//! Knows the library's errors and the documented exit codes. Nothing is printed here.
+
+use std::path::Path;
+
+use recollex::Error;
+use recollex::types::Problem;
+use serde::Serialize;
+
+/// How the process ends. The numbers are a contract with scripts (see `recollex --help`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit(pub u8);
+
+impl Exit {
+    /// Done, found, clean.
+    pub const DONE: Self = Self(0);
+    /// Nothing found, memory empty, or findings.
+    pub const NOTHING: Self = Self(1);
+    /// Usage, or input that cannot be read.
+    pub const USAGE: Self = Self(2);
+    /// Memory is switched off.
+    pub const OFF: Self = Self(5);
+    /// A limit was reached, or the component failed.
+    pub const LIMIT: Self = Self(7);
+    /// Memory is broken.
+    pub const BROKEN: Self = Self(8);
+}
+
+/// Why a verb did not do its work.
+#[derive(Debug)]
+pub struct Failure {
+    /// Stable, upper case.
+    pub code: String,
+    /// Finer, kebab-case; may be empty.
+    pub reason: String,
+    /// For people: what is wrong.
+    pub message: String,
+    /// The file it is about.
+    pub path: Option<String>,
+    /// Its line, from 1.
+    pub line: Option<u64>,
+    /// What to do next, where the message does not say it.
+    pub next: Option<String>,
+    /// Where a component that failed was: for reports of faults.
+    pub backtrace: Option<String>,
+    /// All reasons, where there are several.
+    pub problems: Vec<Reason>,
+    /// How the process ends.
+    pub exit: Exit,
+}
+
+/// One of several reasons.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reason {
+    /// Stable, upper case.
+    pub code: String,
+    /// Finer, kebab-case.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The file it is about.
+    pub path: Option<String>,
+    /// Its line, from 1.
+    pub line: Option<u64>,
+    /// What it is about: an id, a name.
+    pub subject: Option<String>,
+}
+
+/// The form of a failure in `--json`: stable keys.
+#[derive(Serialize)]
+pub struct FailureDocument<'a> {
+    ok: bool,
+    error: FailureBody<'a>,
+}
+
+#[derive(Serialize)]
+struct FailureBody<'a> {
+    code: &'a str,
+    reason: &'a str,
+    message: &'a str,
+    path: Option<&'a str>,
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "<[Reason]>::is_empty")]
+    problems: &'a [Reason],
+}
+
+impl Failure {
+    fn new(code: &str, reason: &str, message: impl Into<String>, exit: Exit) -> Self {
+        Self {
+            code: code.to_owned(),
+            reason: reason.to_owned(),
+            message: message.into(),
+            path: None,
+            line: None,
+            next: None,
+            backtrace: None,
+            problems: Vec::new(),
+            exit,
+        }
+    }
+
+    /// The call makes no sense: an option, a configuration, a line of input.
+    pub fn usage(reason: &str, message: impl Into<String>) -> Self {
+        Self::new("INVALID_ARGUMENT", reason, message, Exit::USAGE)
+    }
+
+    /// A file could not be read or written by this program itself.
+    pub fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+        Self::new("IO", "io", format!("cannot {doing}: {error}"), Exit::USAGE).at_path(path.display().to_string())
+    }
+
+    /// Nothing has that name.
+    pub fn not_found(reason: &str, message: impl Into<String>) -> Self {
+        Self::new("MEMORY_NOT_FOUND", reason, message, Exit::NOTHING)
+    }
+
+    /// A limit of this program, not of the component.
+    pub fn limit(name: &str, message: impl Into<String>) -> Self {
+        Self::new("LIMIT_REACHED", name, message, Exit::LIMIT)
+    }
+
+    /// The demonstration did not give what it must.
+    pub fn demo(step: &str, message: impl Into<String>) -> Self {
+        Self::new("DEMO_FAILED", step, message, Exit::BROKEN)
+    }
+
+    /// With the file it is about.
+    pub fn at_path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// With the line it is about.
+    pub fn at_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    /// With what to do next.
+    pub fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// With another exit code, where a verb's contract says so.
+    pub fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// As one JSON document.
+    pub fn document(&self) -> FailureDocument<'_> {
+        FailureDocument {
+            ok: false,
+            error: FailureBody {
+                code: &self.code,
+                reason: &self.reason,
+                message: &self.message,
+                path: self.path.as_deref(),
+                line: self.line,
+                problems: &self.problems,
+            },
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let problems = error.problems();
+        let mut failure =
+            Self::new(error.code(), error.reason().unwrap_or_default(), error.to_string(), Exit(error.exit_code()));
+        failure.path = error.path().map(|path| path.display().to_string());
+        failure.line = error.line();
+        if problems.len() > 1 {
+            failure.message =
+                format!("{} reasons, the first: {}", problems.len(), problems.first().map_or("", |p| &p.message));
+            failure.problems = problems.iter().map(Reason::from).collect();
+        }
+        failure.next = advice(&error);
+        if let Error::Trap { backtrace, .. } = &error {
+            failure.backtrace = Some(backtrace.clone()).filter(|text| !text.is_empty());
+        }
+        failure
+    }
+}
+
+impl From<&Problem> for Reason {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            code: problem.code.clone(),
+            reason: problem.reason.clone(),
+            message: problem.message.clone(),
+            path: problem.path.clone(),
+            line: problem.line,
+            subject: problem.subject.clone(),
+        }
+    }
+}
+
+/// What a person at a shell does about it. The component's own messages say it in general; only what this program's
+/// options can do is added.
+fn advice(error: &Error) -> Option<String> {
+    match error {
+        Error::Limit { name: "deadline", .. } => Some("raise it: --limit deadline_ms=N".to_owned()),
+        Error::Limit { name: "memory", .. } => Some("raise it: --limit memory_bytes=N".to_owned()),
+        Error::Limit { name: "output", .. } => Some("raise it: --limit output_bytes=N".to_owned()),
+        Error::Memory(recollex::types::Error::Limit(limit)) => Some(match &*limit.name {
+            "limits.batch-bytes" => "archive in several batches: --chunk".to_owned(),
+            name => format!("raise it: --set {name}=N"),
+        }),
+        Error::Memory(recollex::types::Error::Unavailable((recollex::types::Health::Off, _))) => Some(
+            "switch it on: take `backend = \"none\"` out of the configuration, RECOLLEX_BACKEND or --backend"
+                .to_owned(),
+        ),
+        Error::Trap { .. } => Some("please report it, with the output of the same command and -vv".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recollex::types::{self, Health};
+
+    use super::*;
+
+    fn problem(message: &str) -> Problem {
+        Problem {
+            code: "INVALID_ARGUMENT".to_owned(),
+            reason: "unsafe-source-id".to_owned(),
+            path: None,
+            line: None,
+            subject: Some("p/t/m".to_owned()),
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn documents_have_all_stable_keys() {
+        let failure = Failure::usage("missing-field", "`text` is missing").at_line(3);
+        assert_eq!(
+            serde_json::to_string(&failure.document()).unwrap(),
+            r#"{"ok":false,"error":{"code":"INVALID_ARGUMENT","reason":"missing-field","message":"`text` is missing","path":null,"line":3}}"#
+        );
+    }
+
+    #[test]
+    fn exit_codes_follow_the_contract() {
+        let exit = |error: types::Error| Failure::from(Error::from(error)).exit.0;
+        assert_eq!(exit(types::Error::NotFound(problem("x"))), 1);
+        assert_eq!(exit(types::Error::Invalid(problem("x"))), 2);
+        assert_eq!(exit(types::Error::Conflict("r1-0".to_owned())), 3);
+        assert_eq!(exit(types::Error::Locked(None)), 4);
+        assert_eq!(exit(types::Error::Unavailable((Health::Off, problem("x")))), 5);
+        assert_eq!(exit(types::Error::Refused(vec![problem("x")])), 6);
+        assert_eq!(exit(types::Error::Unavailable((Health::Broken, problem("x")))), 8);
+    }
+
+    #[test]
+    fn every_reason_of_a_refusal_is_kept() {
+        let failure = Failure::from(Error::from(types::Error::Refused(vec![problem("one"), problem("two")])));
+        assert_eq!(failure.problems.len(), 2);
+        assert_eq!(failure.message, "2 reasons, the first: one");
+        let json = serde_json::to_value(failure.document()).unwrap();
+        assert_eq!(json["error"]["problems"][1]["message"], "two");
+    }
+}

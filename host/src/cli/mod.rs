@@ -1,0 +1,125 @@
+//! The program `recollex`: options in, library calls, results out.
+//!
+//! One module a verb, each thin. Rules and formats are the component's: nothing here parses an archive, ranks a result or
+//! decides what is allowed. What a caller may rely on is the shape of `--json`, the exit codes ([`failure::Exit`]), and
+//! that stdout carries results only.
+
+mod archive;
+mod args;
+mod browse;
+mod completions;
+mod config;
+mod context;
+mod demo;
+mod failure;
+mod get;
+mod init;
+mod output;
+mod paths;
+mod search;
+mod status;
+mod terminal;
+mod turns;
+mod verify;
+mod views;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use config::{Environment, Setup};
+use context::Context;
+use failure::{Exit, Failure};
+use output::{Output, Remarks};
+
+/// Runs the program on this process's arguments, environment and streams.
+pub fn run() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(misused(&error, &words).0),
+    };
+    let out = Output::stdout(cli.global.json);
+    let remarks = Arc::new(Remarks::stderr(cli.global.verbose, cli.global.quiet));
+    ExitCode::from(dispatch(cli, out, remarks).0)
+}
+
+fn dispatch(cli: Cli, out: Output, remarks: Arc<Remarks>) -> Exit {
+    // What needs no configuration works even where that is broken.
+    let (out, result) = match &cli.verb {
+        Verb::Completions(args) => {
+            let result = completions::run(args, &out);
+            (out, result)
+        }
+        Verb::Man(args) => {
+            let result = completions::man(args, &out);
+            (out, result)
+        }
+        _ => match Setup::resolve(&cli.global, &Environment::read()) {
+            Err(failure) => (out, Err(failure)),
+            Ok(setup) => {
+                let context = Context { global: cli.global, setup, out, remarks: remarks.clone() };
+                let result = verb(&cli.verb, &context);
+                (context.out, result)
+            }
+        },
+    };
+    let exit = result.unwrap_or_else(|failure| {
+        if out.json {
+            out.document(&failure.document());
+        }
+        out.flush();
+        remarks.failure(&failure);
+        failure.exit
+    });
+    match out.finish() {
+        Ok(()) => exit,
+        Err(error) => {
+            remarks.failure(&Failure::usage("output", format!("the result could not be written: {error}")));
+            Exit::USAGE
+        }
+    }
+}
+
+fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
+    context.remarks.trace(&format!(
+        "workspace {} ({})",
+        context.setup.workspace.display(),
+        context.setup.workspace_from
+    ));
+    match verb {
+        Verb::Demo(args) => demo::run(args, context),
+        Verb::Init => init::run(context),
+        Verb::Archive(args) => archive::run(args, context),
+        Verb::Verify(args) => verify::run(args, context),
+        Verb::Search(args) => search::run(args, context),
+        Verb::Get(args) => get::run(args, context),
+        Verb::Browse(args) => browse::run(args, context),
+        Verb::Status => status::run(context),
+        Verb::Paths => paths::run(context),
+        Verb::Completions(args) => completions::run(args, &context.out),
+        Verb::Man(args) => completions::man(args, &context.out),
+    }
+}
+
+/// Help, the version, or a command line that makes no sense.
+fn misused(error: &clap::Error, words: &[OsString]) -> Exit {
+    // That the terminal is gone cannot be told anywhere.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Exit::DONE;
+    }
+    // Nothing was parsed, so whether JSON is wanted can only be looked for.
+    if words.iter().any(|word| word == "--json") {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let out = Output::stdout(true);
+        out.document(&Failure::usage("usage", message).document());
+        let _ = out.finish();
+    }
+    Exit::USAGE
+}

@@ -1,0 +1,124 @@
+//! `recollex status`: figures and health.
+
+use recollex::types::{Counts, Health};
+use recollex::workspace::Status;
+use serde::Serialize;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::terminal::{bytes, count};
+use super::views::{self, CountsView, FindingView, LockView};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    health: &'static str,
+    workspace: Option<&'a str>,
+    root: String,
+    revision: &'a str,
+    counts: CountsView,
+    /// Not known to this version of the component.
+    core: Option<()>,
+    /// Not known to this version of the component.
+    writer: Option<()>,
+    history: &'static str,
+    lock: LockView<'a>,
+    reasons: Vec<FindingView<'a>>,
+}
+
+/// Runs the verb.
+pub fn run(context: &Context) -> Result<Exit, Failure> {
+    let mut session = context.session()?;
+    let status = context.time("status", || session.status())?;
+    let root = context.setup.workspace.display().to_string();
+    if context.out.json {
+        context.out.document(&Document {
+            health: views::health(status.health),
+            workspace: status.workspace.as_deref(),
+            root,
+            revision: &status.revision,
+            counts: CountsView::from(&status.counts),
+            core: None,
+            writer: None,
+            history: "off",
+            lock: LockView::from(&status.lock),
+            reasons: views::findings(&status.reasons),
+        });
+    } else {
+        render(context, &status, &root);
+    }
+    for reason in &status.reasons {
+        let place = place(reason.path.as_deref(), reason.line);
+        context.remarks.warn(&format!("{place}{} [{}]", reason.message, reason.code));
+    }
+    Ok(match status.health {
+        Health::Broken => Exit::BROKEN,
+        Health::Off => Exit::OFF,
+        Health::Empty => {
+            if status.workspace.is_none() {
+                context.remarks.hint("There is no workspace there yet. Make one: recollex init");
+            }
+            Exit::DONE
+        }
+        Health::Ok | Health::Degraded => Exit::DONE,
+    })
+}
+
+fn render(context: &Context, status: &Status, root: &str) {
+    let out = &context.out;
+    let look = out.look;
+    let line = |name: &str, value: &str| out.line(&format!("{} {value}", look.faint(&format!("{name:<10}"))));
+    line("health", &health(look, status.health));
+    line("workspace", &format!("{}  {}", status.workspace.as_deref().unwrap_or("none"), look.foreign(root)));
+    line("revision", &status.revision);
+    line("sources", &sources(&status.counts));
+    line("topics", &topics(&status.counts));
+    line(
+        "lock",
+        &match (status.lock.held, &status.lock.holder) {
+            (false, _) => "free".to_owned(),
+            (true, None) => "held".to_owned(),
+            (true, Some(holder)) => format!("held by {}", look.foreign(holder)),
+        },
+    );
+    line("history", "off");
+}
+
+/// Health with its colour.
+pub fn health(look: super::terminal::Look, health: Health) -> String {
+    let word = views::health(health);
+    match health {
+        Health::Ok => look.good(word),
+        Health::Empty => word.to_owned(),
+        Health::Off | Health::Degraded => look.warning(word),
+        Health::Broken => look.bad(word),
+    }
+}
+
+/// `3 files, 52 records, 25.10 KiB`
+pub fn sources(counts: &Counts) -> String {
+    let mut text =
+        format!("{}, {}", count(counts.source_files, "file", "files"), count(counts.frames, "record", "records"),);
+    if let Some(legacy) = counts.legacy_records.filter(|n| *n > 0) {
+        text.push_str(&format!(", {}", count(legacy, "older record", "older records")));
+    }
+    text.push_str(&format!(", {}", bytes(counts.bytes)));
+    text
+}
+
+fn topics(counts: &Counts) -> String {
+    let mut text = count(counts.topic_files, "file", "files");
+    if let Some(blocks) = counts.blocks {
+        text.push_str(&format!(", {}", count(blocks, "paragraph", "paragraphs")));
+    }
+    text
+}
+
+/// `path:line: `, or as much of it as is known.
+pub fn place(path: Option<&str>, line: Option<u64>) -> String {
+    match (path, line) {
+        (Some(path), Some(line)) => format!("{path}:{line}: "),
+        (Some(path), None) => format!("{path}: "),
+        (None, Some(line)) => format!("line {line}: "),
+        (None, None) => String::new(),
+    }
+}

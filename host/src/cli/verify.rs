@@ -1,0 +1,368 @@
+//! `recollex verify`: checks a workspace through a session, or one file through the component that imports nothing.
+//!
+//! Findings are written as they come; a verification of any size needs no more memory than its pieces.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path};
+
+use recollex::types::{Counts, Finding, Health, Severity};
+use recollex::{Runtime, Session};
+use serde::Serialize;
+
+use super::args::Verify;
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::output::{Listing, Output, Unit};
+use super::status::{health, place, sources};
+use super::terminal::{Look, count};
+use super::views::{self, CountsView, FindingView};
+
+/// Bytes read, and handed to a component, at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Findings taken from the component at a time.
+const FINDINGS_MAX: u32 = 1000;
+
+/// How a verification ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// No finding above `info`.
+    pub ok: bool,
+    /// How memory is.
+    pub health: Health,
+    /// Of the workspace; a file has none.
+    pub revision: Option<String>,
+    /// Figures.
+    pub counts: Counts,
+    /// Findings that were counted only, because too many came.
+    pub dropped: u64,
+}
+
+#[derive(Serialize)]
+struct Rest<'a> {
+    ok: bool,
+    health: &'static str,
+    revision: Option<&'a str>,
+    counts: CountsView,
+    findings_dropped: u64,
+}
+
+/// Runs the verb.
+pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
+    let runtime = context.runtime()?;
+    // Reads nothing yet; memory that is off is told here, whatever is to be verified.
+    let mut session = context.open(&runtime, &context.setup.workspace)?;
+    let mut report = Report::new(&context.out);
+    let outcome = match target(args, context)? {
+        Target::Stream(path) => verify_stream(&runtime, context, &mut io::stdin().lock(), &path, 0, &mut report),
+        Target::File(file, path) => {
+            let mut file_open = File::open(&file).map_err(|error| Failure::io("read the file", &file, &error))?;
+            let size = file_open.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+            verify_stream(&runtime, context, &mut file_open, &path, size, &mut report)
+        }
+        Target::Directory(root) => {
+            let mut other = context.open(&runtime, &root)?;
+            verify_workspace(context, &mut other, "", &mut report)
+        }
+        Target::Inside(prefix) => verify_workspace(context, &mut session, &prefix, &mut report),
+    };
+    // A document that has begun is ended, so that a reader gets the findings up to here; the error follows on stderr.
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => return report.broken_off(context, failure),
+    };
+    report.finish(&outcome);
+    if outcome.health == Health::Empty {
+        context.remarks.hint("There was nothing to check: no archive and no topic.");
+    }
+    Ok(if outcome.ok { Exit::DONE } else { Exit::NOTHING })
+}
+
+enum Target {
+    /// Stdin, and its path in its workspace.
+    Stream(String),
+    /// A file, and its path in its workspace.
+    File(std::path::PathBuf, String),
+    /// A workspace.
+    Directory(std::path::PathBuf),
+    /// A part of this call's workspace; empty: all.
+    Inside(String),
+}
+
+fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
+    let given = args.path_in_workspace.as_deref();
+    let Some(path) = &args.path else {
+        let root = &context.setup.workspace;
+        if !root.exists() {
+            // A wrong word in a path must not be taken for a clean archive.
+            return Err(Failure::not_found("no-workspace", "there is no workspace to verify")
+                .at_path(root.display().to_string())
+                .next("make one: recollex init; or name another: --workspace DIR"));
+        }
+        return Ok(Target::Inside(String::new()));
+    };
+    if path == Path::new("-") {
+        return Ok(Target::Stream(given.unwrap_or("stdin.md").to_owned()));
+    }
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(Target::Directory(path.clone())),
+        Ok(_) => Ok(Target::File(path.clone(), given.map_or_else(|| path_in_workspace(path), str::to_owned))),
+        Err(error) => match path.to_str().filter(|_| path.is_relative() && context.setup.workspace.join(path).exists())
+        {
+            Some(inside) => Ok(Target::Inside(inside.to_owned())),
+            None => Err(Failure::io("read what is to be verified", path, &error)),
+        },
+    }
+}
+
+/// The path that a file has in its workspace, as far as its place on this machine tells: from the `sources` or `topics`
+/// directory on; its name alone if there is none.
+fn path_in_workspace(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parts: Vec<String> = absolute
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        })
+        .collect();
+    let last = parts.len().saturating_sub(1);
+    let is_root = |at: &usize| parts.get(*at).is_some_and(|name| name == "sources" || name == "topics");
+    // A provider may be named `sources` too: where the file's own directories say how deep it lies, they count.
+    let by_depth =
+        last.checked_sub(3).filter(|at| is_root(at) && parts.get(last - 1).is_some_and(|name| name == "_v2"));
+    let from = by_depth.or_else(|| (0..last).rev().find(is_root)).unwrap_or(last);
+    parts.get(from..).unwrap_or_default().join("/")
+}
+
+/// Checks a workspace, or what lies below `prefix`.
+pub fn verify_workspace(
+    context: &Context,
+    session: &mut Session,
+    prefix: &str,
+    report: &mut Report<'_>,
+) -> Result<Outcome, Failure> {
+    let mut verification = session.verify(prefix)?;
+    while let Some(findings) = verification.step(session, 8 * PIECE_BYTES as u64)? {
+        context.remarks.aside(|| report.findings(&findings));
+    }
+    let end = verification.report(session)?;
+    Ok(Outcome { ok: end.ok, health: end.health, revision: Some(end.revision), counts: end.counts, dropped: 0 })
+}
+
+/// Checks one file as it comes.
+pub fn verify_stream(
+    runtime: &Runtime,
+    context: &Context,
+    stream: &mut dyn Read,
+    path: &str,
+    size: u64,
+    report: &mut Report<'_>,
+) -> Result<Outcome, Failure> {
+    let progress = context.remarks.progress("verify", size, Unit::Bytes);
+    let mut archive = recollex::Archive::new(runtime)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut done = 0;
+    loop {
+        let read = match stream.read(&mut piece) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::io("read the file", Path::new(path), &error)),
+        };
+        let last = read == 0;
+        archive.push_bytes(path, piece.get(..read).unwrap_or_default(), last)?;
+        done += read as u64;
+        progress.set(done);
+        loop {
+            let findings = archive.take_findings(FINDINGS_MAX)?;
+            if findings.is_empty() {
+                break;
+            }
+            context.remarks.aside(|| report.findings(&findings));
+        }
+        if last {
+            break;
+        }
+    }
+    let end = archive.summary()?;
+    Ok(Outcome { ok: end.ok, health: end.health, revision: None, counts: end.counts, dropped: end.findings_dropped })
+}
+
+/// Writes findings as they come, and the end.
+pub struct Report<'a> {
+    out: &'a Output,
+    listing: Option<Listing<'a>>,
+    seen: [u64; 3],
+}
+
+impl<'a> Report<'a> {
+    /// Nothing found yet.
+    pub fn new(out: &'a Output) -> Self {
+        Self { out, listing: None, seen: [0; 3] }
+    }
+
+    /// Writes these.
+    pub fn findings(&mut self, findings: &[Finding]) {
+        for finding in findings {
+            if let Some(n) = self.seen.get_mut(level(finding.severity)) {
+                *n += 1;
+            }
+            if self.out.json {
+                self.listing.get_or_insert_with(|| self.out.listing("findings")).item(&FindingView::from(finding));
+            } else {
+                lines(self.out.look, finding).iter().for_each(|line| self.out.line(line));
+            }
+        }
+        if self.out.look.terminal {
+            self.out.flush();
+        }
+    }
+
+    /// How many of this severity there were so far.
+    pub fn seen(&self, severity: Severity) -> u64 {
+        self.seen.get(level(severity)).copied().unwrap_or(0)
+    }
+
+    /// Writes the end, and answers the summary that people get.
+    pub fn finish(self, outcome: &Outcome) -> String {
+        let plain = summary(Look::default(), self.seen, outcome);
+        if self.out.json {
+            self.listing.unwrap_or_else(|| self.out.listing("findings")).finish(&Rest {
+                ok: outcome.ok,
+                health: views::health(outcome.health),
+                revision: outcome.revision.as_deref(),
+                counts: CountsView::from(&outcome.counts),
+                findings_dropped: outcome.dropped,
+            });
+        } else {
+            self.out.line(&summary(self.out.look, self.seen, outcome));
+        }
+        plain
+    }
+
+    fn broken_off(self, context: &Context, failure: Failure) -> Result<Exit, Failure> {
+        match self.listing {
+            Some(listing) => {
+                listing.finish(&failure.document());
+                context.remarks.failure(&failure);
+                Ok(failure.exit)
+            }
+            None => Err(failure),
+        }
+    }
+}
+
+fn level(severity: Severity) -> usize {
+    match severity {
+        Severity::Info => 0,
+        Severity::Warning => 1,
+        Severity::Error => 2,
+    }
+}
+
+/// `path:line: severity: code: message`, and the beginning of the line it is about.
+pub fn lines(look: Look, finding: &Finding) -> Vec<String> {
+    let severity = views::severity(finding.severity);
+    let severity = match finding.severity {
+        Severity::Info => look.faint(severity),
+        Severity::Warning => look.warning(severity),
+        Severity::Error => look.bad(severity),
+    };
+    let place = look.strong(&look.foreign(&place(finding.path.as_deref(), finding.line)));
+    let mut lines = vec![format!("{place}{severity}: {}: {}", finding.code, look.foreign(&finding.message))];
+    if let Some(excerpt) = &finding.excerpt {
+        lines.push(format!("    {}", look.faint(&look.foreign(excerpt))));
+    }
+    lines
+}
+
+fn summary(look: Look, [infos, warnings, errors]: [u64; 3], outcome: &Outcome) -> String {
+    let verdict = if outcome.ok { look.good("clean") } else { health(look, outcome.health) };
+    let mut text = format!("{verdict}: {}", sources(&outcome.counts));
+    for (n, one, many) in [(errors, "error", "errors"), (warnings, "warning", "warnings"), (infos, "remark", "remarks")]
+    {
+        if n > 0 {
+            text.push_str(&format!(", {}", count(n, one, many)));
+        }
+    }
+    if outcome.dropped > 0 {
+        text.push_str(&format!(", {} not shown", count(outcome.dropped, "finding", "findings")));
+    }
+    if let Some(revision) = outcome.revision.as_deref().filter(|revision| !revision.is_empty()) {
+        text.push_str(&format!(", revision {revision}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(severity: Severity) -> Finding {
+        Finding {
+            code: "invalid-utf8".to_owned(),
+            severity,
+            path: Some("sources/p/_v2/t.md".to_owned()),
+            line: Some(7),
+            subject: None,
+            excerpt: Some("[] user: a\\xff".to_owned()),
+            message: "not UTF-8".to_owned(),
+        }
+    }
+
+    fn counts() -> Counts {
+        Counts { source_files: 1, frames: 52, legacy_records: None, topic_files: 0, blocks: None, bytes: 900 }
+    }
+
+    #[test]
+    fn a_finding_is_a_line_that_editors_understand() {
+        let lines = lines(Look::default(), &finding(Severity::Error));
+        assert_eq!(lines[0], "sources/p/_v2/t.md:7: error: invalid-utf8: not UTF-8");
+        assert_eq!(lines[1], "    [] user: a\\xff");
+    }
+
+    #[test]
+    fn the_path_in_the_workspace_is_guessed_from_where_the_file_lies() {
+        for (path, inside) in [
+            ("/ws/sources/p/_v2/t.md", "sources/p/_v2/t.md"),
+            ("/sources/ws/sources/sources/_v2/t.md", "sources/sources/_v2/t.md"),
+            ("/ws/sources/p/t.md", "sources/p/t.md"),
+            ("/ws/sources/D1.md", "sources/D1.md"),
+            ("/ws/topics/a/b.md", "topics/a/b.md"),
+            ("/tmp/copy.md", "copy.md"),
+            ("/tmp/sources", "sources"),
+        ] {
+            assert_eq!(path_in_workspace(Path::new(path)), inside, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_summary_counts() {
+        let outcome = Outcome {
+            ok: false,
+            health: Health::Degraded,
+            revision: Some("r1-00".to_owned()),
+            counts: counts(),
+            dropped: 2,
+        };
+        assert_eq!(
+            summary(Look::default(), [0, 1, 3], &outcome),
+            "degraded: 1 file, 52 records, 900 B, 3 errors, 1 warning, 2 findings not shown, revision r1-00"
+        );
+    }
+
+    #[test]
+    fn json_is_one_document_with_the_stable_keys() {
+        let (out, text) = crate::cli::output::tests::captured(true);
+        let mut report = Report::new(&out);
+        report.findings(&[finding(Severity::Warning), finding(Severity::Error)]);
+        report.finish(&Outcome { ok: false, health: Health::Degraded, revision: None, counts: counts(), dropped: 0 });
+        out.finish().unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&text.borrow()).unwrap();
+        assert_eq!(value["ok"], false);
+        assert_eq!(value["health"], "degraded");
+        assert_eq!(value["counts"]["frames"], 52);
+        assert_eq!(value["findings"][1]["severity"], "error");
+        assert_eq!(value["findings"][0]["line"], 7);
+    }
+}
