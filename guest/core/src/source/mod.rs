@@ -1,1 +1,34 @@
-//! source
+//! Evidence: archives, the frames in them, the records in those; reading, appending, checking.
+//!
+//! The bytes are specified in `FORMAT.md`. From the outside in:
+//!
+//! - [`Verifier`] is fed files of any kind and says what is wrong with them.
+//! - [`Scanner`] is fed one v2 archive and hands on its frames, each as a [`FrameRef`]; [`Record`] and [`Event`] are
+//!   what is kept of one.
+//! - [`Batch`] checks new records, [`Comparison`] holds them against what is stored, and [`Plan`] is the text to append.
+//!
+//! Nothing here reads or writes: callers push pieces and are told what to fetch. Memory follows the limits, not the size
+//! of files or records. Knows names, text and hashes; must not know sessions, stores, indexes or who is asking.
+
+mod batch;
+mod compare;
+mod frame;
+mod header;
+mod ids_seen;
+mod limits;
+mod line_start;
+mod metadata;
+mod record;
+mod report;
+mod scan;
+mod verify;
+
+pub use batch::{Batch, BatchError, NewRecord};
+pub use compare::{Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
+pub use frame::{ContentHasher, FrameRef, MARKER};
+pub use limits::{LimitReached, Limits};
+pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
+pub use record::{Event, Record, Speaker, clean, first_date};
+pub use report::{Finding, FindingCode, Problem, Severity};
+pub use scan::{Fault, Resume, ScanEnd, Scanner, Tail};
+pub use verify::{Counts, EntryKind, FileClass, FileOutcome, Given, Health, Summary, Verifier};

@@ -1,1 +1,16 @@
-//! text
+//! Characters: what counts as white space or printable, how names are escaped, where UTF-8 ends.
+//!
+//! Knows code points and bytes; must not know what a source, a record or a speaker is.
+
+mod chars;
+mod excerpt;
+mod identity;
+mod percent;
+mod unicode14;
+mod utf8;
+
+pub use chars::{collapse_whitespace, is_printable_reading, is_printable_writing, is_whitespace};
+pub use excerpt::{EXCERPT_BYTES, excerpt};
+pub use identity::{IDENTITY_CHARS, identity_part};
+pub use percent::{decode, encode_path_part, encode_speaker, is_canonical_speaker};
+pub use utf8::{InvalidUtf8, Utf8Pieces};

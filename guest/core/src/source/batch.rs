@@ -1,0 +1,268 @@
+//! New records: checked together before anything is written.
+
+use super::frame::{ContentHasher, MARKER, RECORD_LINES_MAX, write_head};
+use super::limits::{LimitReached, Limits};
+use super::metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
+use super::report::Problem;
+use super::scan::Tail;
+use crate::digest::Digest;
+use crate::ids::{SourceId, SourceIdError, SpeakerId, label};
+use crate::text::{identity_part, is_printable_writing};
+use memchr::memchr_iter;
+
+/// A record to keep, as a runtime saw it. Nothing is checked yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewRecord {
+    /// `openprogram`, `claude-code`, a channel.
+    pub provider: String,
+    /// The conversation.
+    pub thread: String,
+    /// Within the conversation; the three joined by `/` are the source id.
+    pub id: String,
+    /// Order within the conversation; records with the same number keep the order given.
+    pub ordinal: i64,
+    /// The label where there is no speaker.
+    pub role: String,
+    /// Kept byte for byte.
+    pub text: String,
+    /// Usually ISO 8601; none or empty is written as `[]`.
+    pub time: Option<String>,
+    /// From the runtime, never from the text.
+    pub speaker_id: Option<String>,
+    /// From the runtime, never from the text.
+    pub speaker_display: Option<String>,
+    /// None or empty: `unknown`.
+    pub speaker_kind: Option<String>,
+    /// None or empty: `unknown`.
+    pub principal: Option<String>,
+    /// `owner`, `paired` or none.
+    pub tier: Option<String>,
+    /// `trusted` or `pending`.
+    pub trust: String,
+}
+
+/// Why a batch was not accepted. Nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchError {
+    /// Every fault of every record.
+    Refused(Vec<Problem>),
+    /// The batch is too large.
+    Limit(LimitReached),
+}
+
+/// Records that can be written, in the order of (provider, thread, ordinal). Made only by [`Batch::check`].
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A record that was checked, and its frame in parts.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) id: SourceId,
+    pub(super) path: String,
+    speaker: Option<String>,
+    metadata: Metadata,
+    record_lines: u64,
+    /// The frame above the record.
+    head: String,
+    /// `[time] label: `
+    first: String,
+    text: String,
+}
+
+impl Turn {
+    pub(super) fn content(&self) -> Digest {
+        let mut hasher =
+            ContentHasher::new(self.id.as_str(), self.speaker.as_deref(), Some(&self.metadata), self.record_lines);
+        hasher.push(self.first.as_bytes());
+        hasher.push(self.text.as_bytes());
+        hasher.finish()
+    }
+
+    fn bytes(&self) -> u64 {
+        // The record's last LF and the empty line before the next frame.
+        (self.head.len() + self.first.len() + self.text.len() + 2) as u64
+    }
+
+    /// Adds the frame to what an archive with that tail becomes, and the empty line that has to come first.
+    pub(super) fn write(&self, tail: Tail, out: &mut String) {
+        match tail {
+            Tail::Empty => {
+                out.push_str(MARKER);
+                out.push_str("\n\n");
+            }
+            Tail::AfterRecord => out.push('\n'),
+            Tail::AfterBlank | Tail::Damaged => {}
+        }
+        for part in [&self.head, &self.first, &self.text] {
+            out.push_str(part);
+        }
+        out.push('\n');
+    }
+}
+
+impl Batch {
+    /// Checks every record and lists every fault of each: nothing is written unless all are good.
+    pub fn check(records: Vec<NewRecord>, limits: &Limits) -> Result<Self, BatchError> {
+        let mut problems = Vec::new();
+        let mut checked = Vec::with_capacity(records.len());
+        for (index, record) in records.into_iter().enumerate() {
+            let order = (record.provider.clone(), record.thread.clone(), record.ordinal);
+            let mut faults = Faults { record: &record, number: index as u64 + 1, found: Vec::new() };
+            match faults.check(limits) {
+                Some(parts) if faults.found.is_empty() => checked.push((order, parts.turn(record.text))),
+                _ => problems.append(&mut faults.found),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(BatchError::Refused(problems));
+        }
+        let asked = checked.iter().map(|(_, turn)| turn.bytes()).sum();
+        if asked > limits.batch_bytes {
+            let name = Limits::BATCH_BYTES;
+            return Err(BatchError::Limit(LimitReached { name, allowed: limits.batch_bytes, asked, subject: None }));
+        }
+        checked.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(Self { turns: checked.into_iter().map(|(_, turn)| turn).collect() })
+    }
+
+    /// The archives this batch belongs to, each once, sorted: what must be looked at before planning.
+    pub fn paths(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = self.turns.iter().map(|turn| turn.path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+}
+
+/// A turn without its text, which is moved in only once all is well.
+struct Parts {
+    id: SourceId,
+    speaker: Option<String>,
+    metadata: Metadata,
+    record_lines: u64,
+    head: String,
+    first: String,
+}
+
+impl Parts {
+    fn turn(self, text: String) -> Turn {
+        let Self { id, speaker, metadata, record_lines, head, first } = self;
+        Turn { path: id.v2_path(), id, speaker, metadata, record_lines, head, first, text }
+    }
+}
+
+struct Faults<'a> {
+    record: &'a NewRecord,
+    number: u64,
+    found: Vec<Problem>,
+}
+
+impl Faults<'_> {
+    /// All checks, whether or not an earlier one failed. None only if something was found.
+    fn check(&mut self, limits: &Limits) -> Option<Parts> {
+        let id = self.id();
+        let time = self.record.time.as_deref().unwrap_or_default();
+        if let Some(c) = time.chars().find(|&c| !is_printable_writing(c) || matches!(c, '[' | ']')) {
+            self.add(
+                "unsafe-timestamp",
+                format!("the time contains {c:?}; give a time without brackets and control characters, or none"),
+            );
+        }
+        let display = self.record.speaker_display.as_deref().unwrap_or_default();
+        let speaker_id = self.record.speaker_id.as_deref().unwrap_or_default();
+        let label = label(display, speaker_id, &self.record.role);
+        if label.is_empty() {
+            self.add(
+                "empty-label",
+                "neither speaker nor role has a visible character; give a role such as user".into(),
+            );
+        }
+        let metadata = self.metadata();
+        let record_lines = memchr_iter(b'\n', self.record.text.as_bytes()).count() as u64 + 1;
+        if record_lines > RECORD_LINES_MAX {
+            self.add("too-many-lines", format!("the text has more than {RECORD_LINES_MAX} lines; split it"));
+        }
+        let (id, metadata) = (id?, metadata?);
+        let vouched = !identity_part(speaker_id).is_empty() || !identity_part(display).is_empty();
+        let speaker = vouched.then(|| SpeakerId::new(speaker_id).marker());
+        let mut head = String::with_capacity(512);
+        write_head(&mut head, id.as_str(), &id.anchor(), speaker.as_deref(), &metadata, record_lines);
+        let first = format!("[{time}] {label}: ");
+        if head.len() + first.len() > limits.header_bytes {
+            self.add(
+                "header-too-long",
+                format!(
+                    "id, time, speaker and principal take {} bytes in the archive, {} allows {}; shorten them",
+                    head.len() + first.len(),
+                    Limits::HEADER_BYTES,
+                    limits.header_bytes,
+                ),
+            );
+        }
+        Some(Parts { id, speaker, metadata, record_lines, head, first })
+    }
+
+    fn id(&mut self) -> Option<SourceId> {
+        match SourceId::for_writing(&self.joined()) {
+            Ok(id) => Some(id),
+            Err(error) => {
+                let advice = match error {
+                    SourceIdError::Malformed => "give provider, thread and id, none empty",
+                    SourceIdError::Unsafe(_) => "encode such characters before they come here",
+                };
+                self.add(error.reason(), format!("{error}; {advice}"));
+                None
+            }
+        }
+    }
+
+    fn metadata(&mut self) -> Option<Metadata> {
+        let trust = Trust::parse(&self.record.trust);
+        if trust.is_none() {
+            self.add("invalid-metadata", "trust must be trusted or pending".into());
+        }
+        let tier = match self.record.tier.as_deref() {
+            None => Some(None),
+            Some(word) => Tier::parse(word).map(Some),
+        };
+        if tier.is_none() {
+            self.add("invalid-metadata", "tier must be owner, paired or absent".into());
+        }
+        let named = |text: &Option<String>| match text.as_deref() {
+            None | Some("") => UNKNOWN.to_owned(),
+            Some(text) => text.to_owned(),
+        };
+        let kind = named(&self.record.speaker_kind);
+        if kind == REDACTED_KIND {
+            self.add("reserved-kind", format!("the kind {REDACTED_KIND} marks redactions; no input may carry it"));
+        }
+        Some(Metadata { trust: trust?, kind, principal: named(&self.record.principal), tier: tier? })
+    }
+
+    fn joined(&self) -> String {
+        format!("{}/{}/{}", self.record.provider, self.record.thread, self.record.id)
+    }
+
+    fn add(&mut self, reason: &'static str, message: String) {
+        self.found.push(Problem {
+            code: "INVALID_ARGUMENT",
+            reason,
+            path: None,
+            line: Some(self.number),
+            subject: Some(self.joined()),
+            message,
+        });
+    }
+}

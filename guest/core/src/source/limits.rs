@@ -1,0 +1,42 @@
+//! Limits with names. Reaching one is an answer, never a crash; every one is a setting.
+
+/// What archives, batches and reports may take. Field names are the settings' (`limits.header-bytes`, …).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a frame from its anchor to the end of its label. More is the finding `header-too-long` when reading and
+    /// refused when writing.
+    pub header_bytes: usize,
+    /// Bytes that one batch would append at most.
+    pub batch_bytes: u64,
+    /// Findings that one verification yields at most; further ones are only counted.
+    pub findings_max: u64,
+}
+
+impl Limits {
+    /// The setting's name of [`Limits::header_bytes`].
+    pub const HEADER_BYTES: &'static str = "limits.header-bytes";
+    /// The setting's name of [`Limits::batch_bytes`].
+    pub const BATCH_BYTES: &'static str = "limits.batch-bytes";
+    /// The setting's name of [`Limits::findings_max`].
+    pub const FINDINGS_MAX: &'static str = "limits.findings-max";
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { header_bytes: 1 << 20, batch_bytes: 64 << 20, findings_max: 10_000 }
+    }
+}
+
+/// A limit that was reached. Nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} allows {allowed}, {asked} were asked for")]
+pub struct LimitReached {
+    /// The setting's name.
+    pub name: &'static str,
+    /// What it is set to.
+    pub allowed: u64,
+    /// What was asked for, as far as known.
+    pub asked: u64,
+    /// What it was about.
+    pub subject: Option<String>,
+}

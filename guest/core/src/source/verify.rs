@@ -1,0 +1,443 @@
+//! Checks files of any kind that are handed to it, one after the other, and says what is wrong with them.
+
+use super::frame::FrameRef;
+use super::limits::Limits;
+use super::line_start::LineStart;
+use super::report::{Finding, FindingCode, Severity};
+use super::scan::{Fault, ScanEnd, Scanner};
+use crate::ids::{Location, is_internal_path, is_v2_path};
+use crate::text::{InvalidUtf8, Utf8Pieces};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the paths of the files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// Relative to a workspace, parts joined by `/`: they say what each file is and where its records belong.
+    InWorkspace,
+    /// As someone typed them: what a file is, is found out as far as the path tells; anything else counts as an archive
+    /// whose place is unknown.
+    AnyPath,
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Symlink,
+    /// Neither file nor directory nor link.
+    Special,
+    /// A name that is not UTF-8.
+    Undecodable,
+}
+
+/// What a file is, going by its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileClass {
+    /// A v2 archive: its records are checked.
+    Archive,
+    /// An archive of an older format (`sources/p/t.md`, `sources/D1.md`): only its encoding is checked.
+    OlderArchive,
+    /// A topic: only its encoding is checked.
+    Topic,
+    /// Made from other files, or carried along: only its encoding is checked.
+    Derived,
+    /// Of a layout from before archives and topics: its content is not wanted.
+    OldLayout,
+    /// Nothing this format knows, or not a file: its content is not wanted.
+    Other,
+}
+
+impl FileClass {
+    /// Whether the file's bytes should be pushed. Pushing those of other files does no harm.
+    pub fn wants_content(self) -> bool {
+        !matches!(self, Self::OldLayout | Self::Other)
+    }
+}
+
+/// Figures of what was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Archives, of any format.
+    pub source_files: u64,
+    /// Whole v2 frames.
+    pub frames: u64,
+    /// Topics.
+    pub topic_files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// How memory is doing, as far as files show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// No archive and no topic.
+    Empty,
+    /// Nothing above an info finding.
+    Ok,
+    /// At least one warning or error.
+    Degraded,
+}
+
+/// What came of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOutcome {
+    /// As it was given.
+    pub path: String,
+    /// What it is.
+    pub class: FileClass,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What the scan found, for a v2 archive that could be read.
+    pub scan: Option<ScanEnd>,
+}
+
+/// What came of all files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// No finding above `info`, dropped ones included.
+    pub ok: bool,
+    /// How memory is doing.
+    pub health: Health,
+    /// Figures.
+    pub counts: Counts,
+    /// Findings that were dropped because more than `limits.findings-max` came.
+    pub findings_dropped: u64,
+}
+
+/// Frames and the path of their file.
+type Sink<'a> = &'a mut dyn FnMut(&str, &FrameRef<'_>);
+
+/// Checks files. Each is opened with [`Verifier::file`], fed in pieces and closed with [`Verifier::end`]; findings can be
+/// taken at any time. Nothing of a file is kept but findings and figures.
+pub struct Verifier {
+    given: Given,
+    limits: Limits,
+    open: Option<OpenFile>,
+    findings: VecDeque<Finding>,
+    made: u64,
+    dropped: u64,
+    worst: Option<Severity>,
+    counts: Counts,
+    old_layouts: BTreeSet<String>,
+}
+
+struct OpenFile {
+    path: String,
+    class: FileClass,
+    bytes: u64,
+    check: Check,
+}
+
+enum Check {
+    Archive(Box<Scanner>),
+    Text(Box<TextCheck>),
+    Nothing,
+}
+
+impl Verifier {
+    /// Nothing checked yet.
+    pub fn new(given: Given, limits: &Limits) -> Self {
+        Self {
+            given,
+            limits: *limits,
+            open: None,
+            findings: VecDeque::new(),
+            made: 0,
+            dropped: 0,
+            worst: None,
+            counts: Counts::default(),
+            old_layouts: BTreeSet::new(),
+        }
+    }
+
+    /// Opens a file, or notes that something else lies there. A file that is still open is closed first.
+    pub fn file(&mut self, path: &str, kind: EntryKind) -> FileClass {
+        if self.open.is_some() {
+            self.end(&mut |_, _| {});
+        }
+        let (class, location) = classify(path, self.given);
+        let kind_code = match kind {
+            EntryKind::File => None,
+            EntryKind::Symlink => Some((FindingCode::SymlinkIgnored, SYMLINK)),
+            EntryKind::Special => Some((FindingCode::SpecialFile, SPECIAL)),
+            EntryKind::Undecodable => Some((FindingCode::UndecodableName, UNDECODABLE)),
+        };
+        let class = match kind_code {
+            Some((code, message)) => {
+                if !is_internal_path(path) {
+                    self.add(finding(code, path, message));
+                }
+                FileClass::Other
+            }
+            None => class,
+        };
+        match class {
+            FileClass::Archive | FileClass::OlderArchive => self.counts.source_files += 1,
+            FileClass::Topic => self.counts.topic_files += 1,
+            FileClass::OldLayout => {
+                let name = path.split('/').next().unwrap_or(path);
+                if self.old_layouts.insert(name.to_owned()) {
+                    self.add(finding(FindingCode::OldLayout, name, OLD_LAYOUT));
+                }
+            }
+            FileClass::Derived | FileClass::Other => {}
+        }
+        let check = match class {
+            FileClass::Archive => Check::Archive(Box::new(Scanner::new(location, &self.limits))),
+            FileClass::OlderArchive | FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
+            FileClass::OldLayout | FileClass::Other => Check::Nothing,
+        };
+        self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, check });
+        class
+    }
+
+    /// The next piece of the open file; it may end inside a character.
+    pub fn push_bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
+        let Some(OpenFile { path, bytes: read, check, .. }) = &mut self.open else { return };
+        *read += bytes.len() as u64;
+        let frames = &mut self.counts.frames;
+        match check {
+            Check::Archive(scanner) => scanner.push_bytes(bytes, &mut |frame| {
+                *frames += 1;
+                sink(path, frame);
+            }),
+            Check::Text(text) => text.push(bytes),
+            Check::Nothing => {}
+        }
+    }
+
+    /// The same for text.
+    pub fn push_text(&mut self, text: &str, sink: Sink<'_>) {
+        let Some(OpenFile { path, bytes: read, check: Check::Archive(scanner), .. }) = &mut self.open else {
+            return self.push_bytes(text.as_bytes(), sink);
+        };
+        *read += text.len() as u64;
+        let frames = &mut self.counts.frames;
+        scanner.push_text(text, &mut |frame| {
+            *frames += 1;
+            sink(path, frame);
+        });
+    }
+
+    /// The open file could not be read to its end, and why, in words. Closes it.
+    pub fn unreadable(&mut self, why: &str) -> Option<FileOutcome> {
+        let OpenFile { path, class, bytes, .. } = self.open.take()?;
+        self.counts.bytes += bytes;
+        self.add(finding(
+            FindingCode::UnreadableFile,
+            &path,
+            &format!("{why}; what is in this file is not remembered until it can be read"),
+        ));
+        Some(FileOutcome { path, class, bytes, scan: None })
+    }
+
+    /// Closes the open file. None if none is open.
+    pub fn end(&mut self, sink: Sink<'_>) -> Option<FileOutcome> {
+        let OpenFile { path, class, bytes, check } = self.open.take()?;
+        self.counts.bytes += bytes;
+        let scan = match check {
+            Check::Archive(scanner) => {
+                let frames = &mut self.counts.frames;
+                let end = scanner.finish(&mut |frame| {
+                    *frames += 1;
+                    sink(&path, frame);
+                });
+                self.archive(&path, &end);
+                Some(end)
+            }
+            Check::Text(text) => {
+                if let Some(fault) = text.finish() {
+                    self.add(located(&path, &fault, INVALID_TEXT.to_owned()));
+                }
+                if class == FileClass::OlderArchive {
+                    self.add(finding(FindingCode::LegacyNotChecked, &path, LEGACY));
+                }
+                None
+            }
+            Check::Nothing => None,
+        };
+        Some(FileOutcome { path, class, bytes, scan })
+    }
+
+    fn archive(&mut self, path: &str, end: &ScanEnd) {
+        let unplaced = classify(path, self.given).1.is_none();
+        match &end.fault {
+            Some(_) if end.bytes == 0 => self.add(finding(FindingCode::EmptyArchive, path, EMPTY)),
+            Some(fault) => self.add(located(path, fault, explain(fault, end, unplaced))),
+            None => {}
+        }
+        if let Some(invalid) = end.invalid_utf8.as_ref().filter(|invalid| end.fault.as_ref() != Some(invalid)) {
+            self.add(located(path, invalid, explain(invalid, end, unplaced)));
+        }
+        if unplaced {
+            let place = end.location.as_ref().map(Location::path);
+            let message = match place {
+                Some(place) => {
+                    format!("checked without its place in a workspace; going by its first record it belongs at {place}")
+                }
+                None => "checked without its place in a workspace".to_owned(),
+            };
+            let subject = place.map(str::to_owned);
+            self.add(Finding { subject, ..finding(FindingCode::LocationUnchecked, path, &message) });
+        }
+    }
+
+    /// Takes findings out, oldest first, at most `max`.
+    pub fn take_findings(&mut self, max: usize) -> Vec<Finding> {
+        self.findings.drain(..max.min(self.findings.len())).collect()
+    }
+
+    /// What came of the files so far; a file still open counts with the frames it has shown.
+    pub fn summary(&self) -> Summary {
+        let ok = self.worst.is_none_or(|worst| worst == Severity::Info);
+        let mut counts = self.counts;
+        counts.bytes += self.open.as_ref().map_or(0, |open| open.bytes);
+        let health = match (ok, counts.source_files + counts.topic_files) {
+            (false, _) => Health::Degraded,
+            (true, 0) => Health::Empty,
+            (true, _) => Health::Ok,
+        };
+        Summary { ok, health, counts, findings_dropped: self.dropped }
+    }
+
+    fn add(&mut self, finding: Finding) {
+        self.worst = self.worst.max(Some(finding.severity));
+        if self.made < self.limits.findings_max {
+            self.made += 1;
+            self.findings.push_back(finding);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+const SYMLINK: &str =
+    "a symbolic link; it was not followed and nothing behind it is remembered. Put the file itself here";
+const SPECIAL: &str = "neither a file nor a directory; it was not opened. Remove it";
+const UNDECODABLE: &str = "the name is not UTF-8, so nothing in it can be reached. Rename it";
+const OLD_LAYOUT: &str = "from a layout that is no longer read; `init` moves it aside, beside the workspace";
+const INVALID_TEXT: &str =
+    "not UTF-8 from here on; the file is left out. Restore it from a copy, or convert it to UTF-8";
+const LEGACY: &str = "an archive of an older format; this version does not look into it";
+const EMPTY: &str = "the archive is empty; if it held anything, restore it from a copy";
+
+fn finding(code: FindingCode, path: &str, message: &str) -> Finding {
+    Finding {
+        code: code.as_str(),
+        severity: code.severity(),
+        path: Some(path.to_owned()),
+        line: None,
+        subject: None,
+        excerpt: None,
+        message: message.to_owned(),
+    }
+}
+
+fn located(path: &str, fault: &Fault, message: String) -> Finding {
+    Finding { line: Some(fault.line), excerpt: Some(fault.excerpt.clone()), ..finding(fault.code, path, &message) }
+}
+
+/// What is wrong, what is still good, what to do.
+fn explain(fault: &Fault, end: &ScanEnd, unplaced: bool) -> String {
+    let what = match fault.code {
+        FindingCode::MissingMarker if unplaced => {
+            return "not an archive: its first line is not the marker, or no empty line follows".to_owned();
+        }
+        FindingCode::MissingMarker => "the file does not begin with the archive's marker and an empty line",
+        FindingCode::BadAnchor => "a record's anchor line should be here",
+        FindingCode::BadSourceId => "the id of a record should be here, and this is none that an archive may carry",
+        FindingCode::WrongLocation => "this record's id belongs to another file",
+        FindingCode::AnchorMismatch => "the anchor does not belong to the id below it",
+        FindingCode::DuplicateId => "a record with this id is in the file already",
+        FindingCode::BadSpeaker => "the speaker marker is not as a runtime writes it",
+        FindingCode::BadMetadata => "the metadata is not as a runtime writes it",
+        FindingCode::BadRecordCount => "the number of the record's lines should be here, 1 to 999999999",
+        FindingCode::BadRecord => "a record should begin here with [time] label: text",
+        FindingCode::MissingTerminator => "the record should be over here, with an empty line",
+        FindingCode::TruncatedFrame => "the file ends before the record that begins here does",
+        FindingCode::HeaderTooLong => "what stands above the record's text is longer than limits.header-bytes",
+        _ => "not UTF-8 from here on",
+    };
+    let good = match end.frames {
+        0 => "no record before it is whole".to_owned(),
+        1 => format!("the record before it is whole and stays in use ({} bytes)", end.valid_prefix_bytes),
+        frames => format!("{frames} records before it are whole and stay in use ({} bytes)", end.valid_prefix_bytes),
+    };
+    format!("{what}; {good}, nothing can be added. Restore the file from a copy, or undo what was done to it")
+}
+
+/// What a file is, and for a v2 archive where its records belong (none: unknown).
+fn classify(path: &str, given: Given) -> (FileClass, Option<Location>) {
+    match given {
+        Given::InWorkspace => {
+            let class = class_in_workspace(path);
+            (class, (class == FileClass::Archive).then(|| Location::of_path(path)))
+        }
+        Given::AnyPath => {
+            if let Some(location) = Location::in_given_path(path) {
+                return (FileClass::Archive, Some(location));
+            }
+            // The longest tail that a workspace could contain.
+            let tails = core::iter::successors(Some(path), |path| path.split_once('/').map(|(_, tail)| tail));
+            let class = tails.map(class_in_workspace).find(|class| class.wants_content());
+            (class.unwrap_or(FileClass::Archive), None)
+        }
+    }
+}
+
+fn class_in_workspace(path: &str) -> FileClass {
+    let (top, below) = path.split_once('/').map_or((path, None), |(top, below)| (top, Some(below)));
+    match (top, below) {
+        _ if is_internal_path(path) => FileClass::Other,
+        ("sources", Some(_)) if path.ends_with(".md") && is_v2_path(path) => FileClass::Archive,
+        ("sources", Some(_)) if path.ends_with(".md") => FileClass::OlderArchive,
+        ("topics", Some(_)) if path.ends_with(".md") => FileClass::Topic,
+        ("timeline", Some(_)) | ("core.md" | "recent_events.jsonl" | "relations.json" | "commitments.jsonl", None) => {
+            FileClass::Derived
+        }
+        ("journal" | "wiki" | ".state", Some(_)) | ("index.sqlite", None) => FileClass::OldLayout,
+        _ => FileClass::Other,
+    }
+}
+
+/// Looks for the first byte that is not UTF-8.
+#[derive(Default)]
+struct TextCheck {
+    utf8: Utf8Pieces,
+    /// LFs so far.
+    lines: u64,
+    /// The line that the bytes so far end in.
+    last_line: LineStart,
+    /// The offending byte, and its line as far as it has come in.
+    invalid: Option<(InvalidUtf8, LineStart)>,
+}
+
+impl TextCheck {
+    fn push(&mut self, bytes: &[u8]) {
+        if let Some((_, start)) = &mut self.invalid {
+            return start.push(bytes);
+        }
+        let waiting = self.utf8.waiting().len();
+        let mut text_bytes = 0_usize;
+        let checked = self.utf8.push(bytes, |text| text_bytes += text.len());
+        let valid = if checked.is_ok() { bytes.len() } else { text_bytes.saturating_sub(waiting) };
+        let (text, rest) = bytes.split_at_checked(valid).unwrap_or((bytes, &[]));
+        self.lines += memchr::memchr_iter(b'\n', text).count() as u64;
+        self.last_line.follow(text);
+        if let Err(invalid) = checked {
+            let mut start = self.last_line.clone();
+            start.push(rest);
+            self.invalid = Some((invalid, start));
+        }
+    }
+
+    fn finish(mut self) -> Option<Fault> {
+        if let (None, Err(invalid)) = (&self.invalid, self.utf8.finish()) {
+            self.invalid = Some((invalid, self.last_line.clone()));
+        }
+        let (InvalidUtf8 { offset }, start) = self.invalid?;
+        Some(Fault { code: FindingCode::InvalidUtf8, line: self.lines + 1, offset, excerpt: start.excerpt() })
+    }
+}

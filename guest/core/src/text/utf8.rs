@@ -1,0 +1,130 @@
+//! UTF-8 in pieces: bytes in, text out, cut anywhere.
+
+/// The first byte that is not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidUtf8 {
+    /// From the start of the input.
+    pub offset: u64,
+}
+
+/// Turns pieces of bytes into pieces of text. A character may be cut by the end of a piece; its first bytes (at most
+/// three) wait here for the rest.
+#[derive(Clone, Debug, Default)]
+pub struct Utf8Pieces {
+    waiting: [u8; 4],
+    waiting_len: usize,
+    /// Bytes handed on as text.
+    passed: u64,
+    invalid: Option<InvalidUtf8>,
+}
+
+impl Utf8Pieces {
+    /// At the start of the input.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next piece and hands its text on. Text before the first invalid byte is handed on; nothing after it
+    /// ever is, and this and every later call answers with that byte.
+    pub fn push(&mut self, bytes: &[u8], mut text: impl FnMut(&str)) -> Result<(), InvalidUtf8> {
+        if let Some(invalid) = self.invalid {
+            return Err(invalid);
+        }
+        let mut bytes = bytes;
+        while self.waiting_len > 0 && !bytes.is_empty() {
+            let Some((&next, rest)) = bytes.split_first() else { break };
+            if let Some(slot) = self.waiting.get_mut(self.waiting_len) {
+                *slot = next;
+            }
+            let candidate = self.waiting.get(..self.waiting_len + 1).unwrap_or_default();
+            match core::str::from_utf8(candidate) {
+                Ok(character) => {
+                    text(character);
+                    self.passed += character.len() as u64;
+                    self.waiting_len = 0;
+                }
+                Err(error) if error.error_len().is_none() => self.waiting_len += 1,
+                Err(_) => return Err(self.fail()),
+            }
+            bytes = rest;
+        }
+        match core::str::from_utf8(bytes) {
+            Ok(all) => {
+                if !all.is_empty() {
+                    text(all);
+                    self.passed += all.len() as u64;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let (valid, rest) = bytes.split_at(error.valid_up_to());
+                if let Ok(valid) = core::str::from_utf8(valid)
+                    && !valid.is_empty()
+                {
+                    text(valid);
+                    self.passed += valid.len() as u64;
+                }
+                if error.error_len().is_some() {
+                    return Err(self.fail());
+                }
+                for (slot, byte) in self.waiting.iter_mut().zip(rest) {
+                    *slot = *byte;
+                }
+                self.waiting_len = rest.len();
+                Ok(())
+            }
+        }
+    }
+
+    /// The input is over: fails if it ended inside a character.
+    pub fn finish(&mut self) -> Result<(), InvalidUtf8> {
+        match self.invalid {
+            Some(invalid) => Err(invalid),
+            None if self.waiting_len > 0 => Err(self.fail()),
+            None => Ok(()),
+        }
+    }
+
+    /// The bytes of a character that is not whole yet.
+    pub fn waiting(&self) -> &[u8] {
+        self.waiting.get(..self.waiting_len).unwrap_or_default()
+    }
+
+    fn fail(&mut self) -> InvalidUtf8 {
+        *self.invalid.insert(InvalidUtf8 { offset: self.passed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(bytes: &[u8], piece: usize) -> (String, Option<u64>) {
+        let mut pieces = Utf8Pieces::new();
+        let mut out = String::new();
+        for piece in bytes.chunks(piece) {
+            let _ = pieces.push(piece, |text| out.push_str(text));
+        }
+        let end = pieces.finish();
+        (out, end.err().map(|error| error.offset))
+    }
+
+    #[test]
+    fn cut_anywhere() {
+        let text = "a你好😀é\n".repeat(3);
+        for piece in 1..=text.len() {
+            assert_eq!(run(text.as_bytes(), piece), (text.clone(), None), "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn text_before_the_first_invalid_byte() {
+        for bad in
+            [&b"ab\xffcd"[..], b"ab\xe4\xbdX", b"ab\xe4\xbd", b"ab\xf0\x9f\x98", b"ab\xed\xa0\x80", b"ab\xc0\x80"]
+        {
+            for piece in 1..=bad.len() {
+                assert_eq!(run(bad, piece), ("ab".to_owned(), Some(2)), "{bad:?} in pieces of {piece}");
+            }
+        }
+    }
+}
