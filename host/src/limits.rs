@@ -145,12 +145,8 @@ impl Meter {
 /// words that say less.
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let grown = self.memory.saturating_add(desired.saturating_sub(current) as u64);
-        let allowed = self.limits.memory_bytes.min(maximum.map_or(u64::MAX, |maximum| maximum as u64));
-        if grown > allowed {
-            return Err(Reached { name: "memory", allowed, unit: "bytes" }.into());
-        }
-        self.memory = grown;
+        self.memory = grown(self.memory, current, desired, maximum, self.limits.memory_bytes)
+            .map_err(|allowed| Reached { name: "memory", allowed, unit: "bytes" })?;
         Ok(true)
     }
 
@@ -159,12 +155,8 @@ impl ResourceLimiter for Meter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let grown = self.table.saturating_add(desired.saturating_sub(current) as u64);
-        let allowed = self.limits.table_elements.min(maximum.map_or(u64::MAX, |maximum| maximum as u64));
-        if grown > allowed {
-            return Err(Reached { name: "table", allowed, unit: "elements" }.into());
-        }
-        self.table = grown;
+        self.table = grown(self.table, current, desired, maximum, self.limits.table_elements)
+            .map_err(|allowed| Reached { name: "table", allowed, unit: "elements" })?;
         Ok(true)
     }
 
@@ -178,5 +170,33 @@ impl ResourceLimiter for Meter {
 
     fn memories(&self) -> usize {
         PARTS
+    }
+}
+
+/// What all memories, or all tables, have together once one of them has grown from `current` to `desired`. An error is
+/// what was allowed: that one's own `maximum`, which its type gives, or the `limit` on all.
+fn grown(all: u64, current: usize, desired: usize, maximum: Option<usize>, limit: u64) -> Result<u64, u64> {
+    if let Some(maximum) = maximum
+        && desired > maximum
+    {
+        return Err(maximum as u64);
+    }
+    let all = all.saturating_add(desired.saturating_sub(current) as u64);
+    if all > limit { Err(limit) } else { Ok(all) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_grown_is_counted_together_and_its_own_maximum_apart() {
+        assert_eq!(grown(0, 0, 10, None, 100), Ok(10));
+        assert_eq!(grown(10, 10, 20, Some(20), 100), Ok(20));
+        // A second one: small by itself, too much together.
+        assert_eq!(grown(95, 0, 5, Some(5), 100), Ok(100));
+        assert_eq!(grown(96, 0, 5, Some(5), 100), Err(100));
+        assert_eq!(grown(0, 20, 21, Some(20), 100), Err(20));
+        assert_eq!(grown(u64::MAX, 0, usize::MAX, None, 100), Err(100));
     }
 }

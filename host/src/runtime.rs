@@ -149,7 +149,7 @@ impl fmt::Debug for Runtime {
 }
 
 /// An engine for components of ours: 32-bit, single-threaded, the same results on every machine.
-fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config
         .cranelift_opt_level(OptLevel::Speed)
@@ -213,5 +213,92 @@ fn misfit(error: &wasmtime::Error, world: World) -> Error {
     Error::Version {
         wanted: format!("does not match: {error:#}"),
         offered: format!("has the world `{}` around {}", world.name, world.export),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Archive;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Observer for Lines {
+        fn log(&self, _level: Level, message: &str) {
+            self.0.lock().unwrap().push(message.to_owned());
+        }
+    }
+
+    /// The property that the verifier is for: there is nothing outside itself that it could call.
+    #[test]
+    fn the_verifier_imports_nothing_that_can_be_called() {
+        let engine = engine(&Limits::default()).expect("an engine");
+        let component = Component::from_binary(&engine, VERIFIER_COMPONENT).expect("a component");
+        let ty = component.component_type();
+        for (name, import) in ty.imports(&engine) {
+            let wasmtime::component::types::ComponentItem::ComponentInstance(instance) = import.ty else {
+                panic!("{name} is no interface");
+            };
+            for (item, export) in instance.exports(&engine) {
+                assert!(
+                    matches!(export.ty, wasmtime::component::types::ComponentItem::Type(_)),
+                    "{name} holds {item}, which is no type"
+                );
+            }
+        }
+        Linker::<()>::new(&engine).instantiate_pre(&component).expect("to link with nothing");
+    }
+
+    #[test]
+    fn a_second_runtime_loads_from_the_cache() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let lines = Arc::new(Lines::default());
+        let options = || RuntimeOptions {
+            cache: Some(directory.path().join("cwasm")),
+            observer: lines.clone(),
+            ..RuntimeOptions::default()
+        };
+        for expected in ["compiled and kept", "loaded from the cache"] {
+            let runtime = Runtime::new(options()).expect("a runtime");
+            Archive::new(&runtime).expect("an archive");
+            let lines = std::mem::take(&mut *lines.0.lock().unwrap());
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            assert!(lines.iter().all(|line| line.contains(expected)), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_used_is_said_and_no_error() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let lines = Arc::new(Lines::default());
+        let options = RuntimeOptions {
+            cache: Some(file.path().join("below")),
+            observer: lines.clone(),
+            ..RuntimeOptions::default()
+        };
+        Runtime::new(options).expect("a runtime");
+        let lines = lines.0.lock().unwrap().clone();
+        assert!(lines.len() == 1 && lines[0].contains("not kept"), "{lines:?}");
+    }
+
+    fn with_component(bytes: &[u8]) -> Error {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        std::io::Write::write_all(&mut file, bytes).expect("to write");
+        let options = RuntimeOptions { memory_component: Some(file.path().to_path_buf()), ..RuntimeOptions::default() };
+        Runtime::new(options).expect_err("it does not fit")
+    }
+
+    #[test]
+    fn components_of_other_makes_are_told_from_each_other() {
+        let missing = RuntimeOptions { memory_component: Some("/nowhere/at-all".into()), ..RuntimeOptions::default() };
+        assert!(matches!(Runtime::new(missing), Err(Error::Io { path, .. }) if path == Path::new("/nowhere/at-all")));
+        assert!(matches!(with_component(b"no wasm"), Error::Component { .. }));
+        // A core module, and the component of the other world.
+        assert!(matches!(with_component(b"\0asm\x01\0\0\0"), Error::Component { .. }));
+        assert!(matches!(with_component(VERIFIER_COMPONENT), Error::Version { .. }));
+        // The right name with nothing behind it.
+        let hollow = r#"(component (instance $empty) (export "recollex:memory/workspace@0.1.0" (instance $empty)))"#;
+        assert!(matches!(with_component(&wat::parse_str(hollow).expect("its text")), Error::Version { .. }));
     }
 }

@@ -25,8 +25,8 @@ pub(crate) const MEMORY: World = World {
     name: "memory",
     export: "recollex:memory/workspace@0.1.0",
     imports: &[
-        "wasi:clocks/wall-clock@0.2.9",
-        "wasi:random/random@0.2.9",
+        "wasi:clocks/wall-clock@0.2.12",
+        "wasi:random/random@0.2.12",
         "recollex:memory/lock@0.1.0",
         "recollex:memory/store@0.1.0",
         "recollex:memory/model@0.1.0",
@@ -144,6 +144,65 @@ mod tests {
         assert!(!fits("0.1", "0.1.0"));
         assert!(!super::fits("a:b/c", "a:b/c@0.1.0"));
         assert!(!super::fits("a:b/d@0.1.0", "a:b/c@0.1.0"));
+    }
+
+    fn check(world: World, text: &str) -> Result<(), (String, String)> {
+        let engine = Engine::default();
+        let component = Component::new(&engine, wat::parse_str(text).expect("its text")).expect("a component");
+        world.check(&engine, &component).map_err(|error| match error {
+            Error::Version { wanted, offered } => (wanted, offered),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// A component with these imports that exports an empty interface of this name.
+    fn component(imports: &str, export: &str) -> String {
+        format!(r#"(component {imports} (instance $empty) (export "{export}" (instance $empty)))"#)
+    }
+
+    #[test]
+    fn a_component_must_export_what_it_is_for() {
+        let offered = || "runs what exports recollex:memory/workspace@0.1.0".to_owned();
+        assert_eq!(check(MEMORY, "(component)"), Err(("exports nothing".to_owned(), offered())));
+        let of = |export: &str| check(MEMORY, &component("", export));
+        assert_eq!(of("other:thing/here@0.1.0"), Err(("exports other:thing/here@0.1.0".to_owned(), offered())));
+        let other = "recollex:memory/workspace@0.2.0";
+        assert_eq!(of(other), Err((format!("exports {other}"), offered())));
+        assert_eq!(of("recollex:memory/workspace@0.1.0"), Ok(()));
+        assert_eq!(of("recollex:memory/workspace@0.1.9"), Ok(()));
+    }
+
+    #[test]
+    fn a_component_may_import_only_what_there_is() {
+        let of = |import: &str| {
+            let import = format!(r#"(import "{import}" (instance (export "f" (func))))"#);
+            check(MEMORY, &component(&import, MEMORY.export))
+        };
+        assert_eq!(of("recollex:memory/store@0.1.0"), Ok(()));
+        assert_eq!(of("recollex:memory/store@0.1.4"), Ok(()));
+        assert_eq!(of("wasi:random/random@0.2.0"), Ok(()));
+        assert_eq!(
+            of("recollex:memory/store@0.2.0"),
+            Err(("imports recollex:memory/store@0.2.0".to_owned(), "offers recollex:memory/store@0.1.0".to_owned()))
+        );
+        let (wanted, offered) = of("wasi:filesystem/types@0.2.12").expect_err("there is none");
+        assert_eq!(wanted, "imports wasi:filesystem/types@0.2.12");
+        assert!(offered.contains("recollex:memory/store@0.1.0"), "{offered}");
+    }
+
+    #[test]
+    fn a_verifier_may_import_types_and_nothing_that_can_be_called() {
+        let of = |item: &str| {
+            let import = format!(r#"(import "recollex:memory/types@0.1.0" (instance {item}))"#);
+            check(VERIFIER, &component(&import, VERIFIER.export))
+        };
+        assert_eq!(of(""), Ok(()));
+        assert_eq!(of(r#"(type $tier (enum "owner" "paired")) (export "tier" (type (eq $tier)))"#), Ok(()));
+        let (wanted, offered) = of(r#"(export "now" (func))"#).expect_err("a function");
+        assert!(wanted.contains("`now`") && offered.contains("no function"), "{wanted}; {offered}");
+        let import = r#"(import "recollex:memory/log@0.1.0" (instance (export "write" (func))))"#;
+        let (wanted, _) = check(VERIFIER, &component(import, VERIFIER.export)).expect_err("another interface");
+        assert_eq!(wanted, "imports recollex:memory/log@0.1.0");
     }
 
     /// The lists above against the contract itself.

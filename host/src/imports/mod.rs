@@ -264,3 +264,239 @@ impl wit::log::Host for Host {
 
 /// Types only.
 impl wit::types::Host for Host {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::lock::{Holder, LockError};
+    use crate::observer::Level;
+    use crate::store::{
+        Area, ByteChunk, Change, CommitError, Committed, Entry, FileId, Page, Stamp, StoreError, TextChunk,
+    };
+    use wit::lock::{Host as _, HostGuard as _};
+    use wit::log::Host as _;
+    use wit::model::Host as _;
+    use wit::store::Host as _;
+
+    /// A medium that keeps nothing and remembers what it was asked.
+    #[derive(Default)]
+    struct Probe {
+        guards: Arc<AtomicUsize>,
+        waits: Mutex<Vec<u32>>,
+        asked: Mutex<Vec<u32>>,
+        commits: AtomicUsize,
+        lines: Mutex<Vec<String>>,
+    }
+
+    #[derive(Debug)]
+    struct ProbeGuard(Arc<AtomicUsize>);
+
+    impl Drop for ProbeGuard {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Guard for ProbeGuard {
+        fn file(&self) -> Option<FileId> {
+            None
+        }
+    }
+
+    impl Lock for Probe {
+        fn acquire(&self, wait_ms: u32, _purpose: &str) -> Result<Box<dyn Guard>, LockError> {
+            self.waits.lock().unwrap().push(wait_ms);
+            if self.guards.fetch_add(1, Ordering::Relaxed) > 0 {
+                self.guards.fetch_sub(1, Ordering::Relaxed);
+                return Err(LockError::Held(None));
+            }
+            Ok(Box::new(ProbeGuard(Arc::clone(&self.guards))))
+        }
+
+        fn current(&self) -> Result<Option<Holder>, LockError> {
+            Ok(None)
+        }
+    }
+
+    impl Store for Probe {
+        fn generation(&self) -> Result<u64, StoreError> {
+            Ok(7)
+        }
+
+        fn entries(&self, _: Area, _: &str, _: Option<&str>, max: u32) -> Result<Page, StoreError> {
+            self.asked.lock().unwrap().push(max);
+            Ok(Page { entries: Vec::new(), next: None, generation: 7 })
+        }
+
+        fn stat(&self, _: Area, _: &str) -> Result<Entry, StoreError> {
+            Err(StoreError::NotFound)
+        }
+
+        fn read_text(&self, _: Area, _: &str, _: Option<&Stamp>, _: u64, max: u32) -> Result<TextChunk, StoreError> {
+            self.asked.lock().unwrap().push(max);
+            Err(StoreError::NotFound)
+        }
+
+        fn read_bytes(&self, _: Area, _: &str, _: Option<&Stamp>, _: u64, max: u32) -> Result<ByteChunk, StoreError> {
+            self.asked.lock().unwrap().push(max);
+            Err(StoreError::NotFound)
+        }
+
+        fn commit(&self, _: &dyn Guard, _: u64, _: &[Change]) -> Result<Committed, CommitError> {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            Ok(Committed { generation: 8, stamps: Vec::new() })
+        }
+
+        fn put_cache(&self, _: &str, _: &[u8]) -> Result<Stamp, StoreError> {
+            Err(StoreError::Full)
+        }
+
+        fn append_cache(&self, _: &str, _: u64, _: &[u8]) -> Result<Stamp, StoreError> {
+            Err(StoreError::Full)
+        }
+
+        fn drop_cache(&self, _: &str) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    impl Observer for Probe {
+        fn log(&self, level: Level, message: &str) {
+            self.lines.lock().unwrap().push(format!("{level}: {message}"));
+        }
+    }
+
+    fn host(limits: Limits) -> (Arc<Probe>, Host) {
+        let probe = Arc::new(Probe::default());
+        let mut host = Host::new(probe.clone(), probe.clone(), probe.clone(), limits);
+        host.meter.begin();
+        (probe, host)
+    }
+
+    fn put(text: &str) -> wit::store::Change {
+        wit::store::Change {
+            area: wit::store::Area::Tree,
+            path: "a".to_owned(),
+            expect: wit::store::Expect::Any,
+            edit: wit::store::Edit::Put(text.to_owned()),
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_host_gives_the_lock_back() {
+        let (probe, mut host) = host(Limits::default());
+        let guard = host.acquire(0, "test".to_owned()).expect("no trap").expect("a guard");
+        assert_eq!(probe.guards.load(Ordering::Relaxed), 1);
+        assert!(matches!(host.acquire(0, String::new()), Ok(Err(wit::lock::LockError::Held(None)))));
+        host.drop(guard).expect("no trap");
+        assert_eq!(probe.guards.load(Ordering::Relaxed), 0, "dropped by the component");
+
+        let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        assert_eq!(probe.guards.load(Ordering::Relaxed), 1);
+        drop(host);
+        assert_eq!(probe.guards.load(Ordering::Relaxed), 0, "dropped with the host");
+        drop(guard);
+    }
+
+    #[test]
+    fn a_wait_for_the_lock_ends_before_the_call_does() {
+        let (probe, mut host) = host(Limits { deadline: Duration::from_secs(5), ..Limits::default() });
+        let _ = host.acquire(u32::MAX, String::new());
+        let _ = host.acquire(100, String::new());
+        let waits = probe.waits.lock().unwrap().clone();
+        assert!(waits[0] <= 4500 && waits[0] > 3000, "{waits:?}");
+        assert_eq!(waits[1], 100);
+    }
+
+    #[test]
+    fn a_commit_counts_as_output_before_it_is_made() {
+        let (probe, mut host) = host(Limits { output_bytes: 100, ..Limits::default() });
+        let mut commit = |host: &mut Host, text: &str| {
+            let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+            let borrowed = Resource::new_borrow(guard.rep());
+            let outcome = host.commit(borrowed, 7, vec![put(text)]);
+            host.drop(guard).expect("no trap");
+            outcome
+        };
+        // One byte is the path.
+        assert!(commit(&mut host, &"x".repeat(60)).is_ok());
+        let error = commit(&mut host, &"x".repeat(60)).expect_err("a trap");
+        let reached = error.downcast_ref::<crate::limits::Reached>().expect("a limit");
+        assert_eq!((reached.name, reached.allowed), ("output", 100));
+        assert_eq!(probe.commits.load(Ordering::Relaxed), 1);
+        // The next call has the whole again.
+        host.meter.begin();
+        assert!(commit(&mut host, &"x".repeat(99)).is_ok());
+    }
+
+    #[test]
+    fn a_commit_needs_a_guard_that_lives() {
+        let (probe, mut host) = host(Limits::default());
+        let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        let borrowed = Resource::new_borrow(guard.rep());
+        host.drop(guard).expect("no trap");
+        assert!(host.commit(borrowed, 7, Vec::new()).is_err());
+        assert_eq!(probe.commits.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_commit_after_the_deadline_is_not_begun() {
+        let (probe, mut host) = host(Limits { deadline: Duration::ZERO, ..Limits::default() });
+        let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        assert!(host.commit(Resource::new_borrow(guard.rep()), 7, vec![put("")]).is_err());
+        assert_eq!(probe.commits.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn reads_are_of_a_bounded_size() {
+        let (probe, mut host) = host(Limits::default());
+        let area = wit::store::Area::Tree;
+        let _ = host.read_text(area, String::new(), None, 0, u32::MAX);
+        let _ = host.read_bytes(area, String::new(), None, 0, 17);
+        let _ = host.entries(area, String::new(), None, u32::MAX);
+        let _ = host.entries(area, String::new(), None, 0);
+        assert_eq!(*probe.asked.lock().unwrap(), [READ_BYTES, 17, PAGE_ENTRIES, 0]);
+    }
+
+    #[test]
+    fn log_lines_are_passed_on_and_the_last_error_kept() {
+        let (probe, mut host) = host(Limits { output_bytes: 1 << 20, ..Limits::default() });
+        host.write(wit::log::Level::Error, "first".to_owned()).expect("no trap");
+        host.write(wit::log::Level::Error, "\u{20ac}".repeat(SAID_BYTES)).expect("no trap");
+        host.write(wit::log::Level::Info, "later".to_owned()).expect("no trap");
+        let said = host.meter.said.clone().expect("the last error");
+        assert!(said.len() <= SAID_BYTES && said.len() > SAID_BYTES - 3, "{}", said.len());
+        let lines = probe.lines.lock().unwrap().clone();
+        assert_eq!((lines.len(), &*lines[0], &*lines[2]), (3, "error: first", "info: later"));
+        host.meter.begin();
+        assert_eq!(host.meter.said, None, "of this call only");
+    }
+
+    #[test]
+    fn empty_log_lines_come_to_an_end_too() {
+        let (_, mut host) = host(Limits { output_bytes: 10 * LINE as u64, ..Limits::default() });
+        let written = (0..100).take_while(|_| host.write(wit::log::Level::Debug, String::new()).is_ok()).count();
+        assert_eq!(written, 10);
+    }
+
+    #[test]
+    fn randomness_is_random_and_limited() {
+        use wasi::random::random::Host as _;
+        let (_, mut host) = host(Limits::default());
+        let first = host.get_random_bytes(32).expect("bytes");
+        assert_eq!(first.len(), 32);
+        assert_ne!(first, host.get_random_bytes(32).expect("bytes"));
+        let error = host.get_random_bytes(RANDOM_BYTES + 1).expect_err("a trap");
+        assert_eq!(error.downcast_ref::<crate::limits::Reached>().map(|reached| reached.name), Some("random"));
+    }
+
+    #[test]
+    fn tokens_are_never_counted_too_low() {
+        let (_, mut host) = host(Limits::default());
+        let counts = host.count_tokens(vec![String::new(), "a\u{20ac}".to_owned()]).expect("no trap");
+        assert_eq!((counts.tokens, counts.exact), (vec![0, 4], false));
+    }
+}
