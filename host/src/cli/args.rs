@@ -37,8 +37,7 @@ Start with `recollex demo`.";
     about = "The long-term memory of AI agents, kept as files a person can read",
     long_about = LONG_ABOUT,
     after_long_help = AFTER_LONG_HELP,
-    max_term_width = 100,
-    propagate_version = true
+    max_term_width = 100
 )]
 pub struct Cli {
     /// Options that every verb takes.
@@ -100,16 +99,35 @@ pub enum Tier {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show the main job end to end on a sample, in a temporary workspace
+    ///
+    /// Makes a workspace, archives a conversation of three people and an assistant, verifies it, searches it in English,
+    /// in Chinese and by speaker, then damages a copy at one byte and shows the finding. Each step is checked: the exit
+    /// code is 0 only if all of them gave what they must. No memory of yours is touched.
     Demo(Demo),
     /// Make a workspace, or say what is there
+    ///
+    /// What older programs left in the directory (`journal`, `wiki`, `.state`, `index.sqlite`) is moved to its sibling
+    /// `<DIR>-superseded`; nothing is overwritten.
     Init,
     /// Keep turns of a conversation as evidence
+    ///
+    /// Reads JSON Lines, one turn a line, and appends the turns to the archive of their conversation: all of them, or
+    /// none. Turns that are there already are skipped, so repeating a call changes nothing. A turn with the id of another
+    /// one but other content is reported, with exit code 1, and the first stays.
     Archive(Archive),
     /// Check a workspace or one archive file
+    ///
+    /// Checks encoding, structure, ids and their anchors, who a record says spoke, and names; reads everything once, in
+    /// pieces, takes no lock and changes nothing. A letter changed within a text leaves all of these as they are: it is
+    /// not found. Exit code 0: clean; 1: there are findings that are warnings or errors.
     Verify(Verify),
     /// Find what was said
+    ///
+    /// Exit code 1: nothing matched, memory is empty, or the query has no word to look for; stderr says which.
     Search(Search),
     /// Read a file or a record
+    ///
+    /// On a terminal with line numbers; elsewhere the text as it is.
     Get(Get),
     /// List files
     Browse(Browse),
@@ -126,10 +144,6 @@ pub enum Verb {
 
 /// `recollex demo`
 #[derive(Args, Debug)]
-#[command(long_about = "Show the main job end to end on a sample, in a temporary workspace.\n\n\
-    Makes a workspace, archives a conversation of three people and an assistant, verifies it, searches it in English, \
-    in Chinese and by speaker, then damages a copy at one byte and shows the finding. Each step is checked: the exit \
-    code is 0 only if all of them gave what they must. No memory of yours is touched.")]
 pub struct Demo {
     /// Keep the directory and print where it is
     #[arg(long)]
@@ -138,20 +152,14 @@ pub struct Demo {
 
 /// `recollex archive`
 #[derive(Args, Debug)]
-#[command(
-    long_about = "Keep turns of a conversation as evidence.\n\n\
-        Reads JSON Lines, one turn a line, and appends the turns to the archive of their conversation: all of them, or \
-        none. Turns that are there already are skipped, so repeating a call changes nothing. A turn with the id of another \
-        one but other content is reported, and the first stays.",
-    after_long_help = "\
+#[command(after_long_help = "\
 One turn a line:
   {\"id\",\"role\":\"user|assistant|system|tool\",\"text\",\"time\"?,\"speaker\"?:{\"id\"?,\"display\"?,\"kind\"?},
    \"principal\"?,\"tier\"?,\"trust\"?,\"provider\"?,\"thread\"?}
 
 Example:
   echo '{\"id\":\"m1\",\"role\":\"user\",\"text\":\"Dark blue it is.\"}' \\
-    | recollex archive --provider notes --thread boat"
-)]
+    | recollex archive --provider notes --thread boat")]
 pub struct Archive {
     /// Where the turns come from (`openprogram`, `claude-code`, a channel), for lines that do not say
     #[arg(long, value_name = "NAME")]
@@ -169,18 +177,12 @@ pub struct Archive {
 
 /// `recollex verify`
 #[derive(Args, Debug)]
-#[command(
-    long_about = "Check a workspace or one archive file.\n\n\
-        Checks encoding, structure, ids and their anchors, who a record says spoke, and names; reads everything once, in \
-        pieces, takes no lock and changes nothing. A letter changed within a text leaves all of these as they are: it is \
-        not found. Exit code 0: clean; 1: there are findings that are warnings or errors.",
-    after_long_help = "\
+#[command(after_long_help = "\
 Examples:
   recollex verify                                    the workspace
   recollex verify sources/openprogram/_v2/boat.md    one file of it
   recollex verify ~/backup/memory                    another workspace
-  recollex verify - --as sources/openprogram/_v2/boat.md < copy.md"
-)]
+  recollex verify - --as sources/openprogram/_v2/boat.md < copy.md")]
 pub struct Verify {
     /// A workspace directory, an archive file, or `-` for stdin; nothing: the workspace
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -192,14 +194,11 @@ pub struct Verify {
 
 /// `recollex search`
 #[derive(Args, Debug)]
-#[command(
-    long_about = "Find what was said.\n\nExit code 1: nothing matched, or the query has no word to look for.",
-    after_long_help = "\
+#[command(after_long_help = "\
 Examples:
   recollex search keel bolts price
   recollex search 喷油嘴 --top-k 3
-  recollex search boat --speaker Ada --from 2026-05 --to 2026-05-07"
-)]
+  recollex search boat --speaker Ada --from 2026-05 --to 2026-05-07")]
 pub struct Search {
     /// Words to look for
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
@@ -240,14 +239,10 @@ pub enum Kind {
 
 /// `recollex get`
 #[derive(Args, Debug)]
-#[command(
-    long_about = "Read a file or a record.\n\n\
-        On a terminal with line numbers; elsewhere the text as it is.",
-    after_long_help = "\
+#[command(after_long_help = "\
 Examples:
   recollex get openprogram/boat/m1
-  recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50"
-)]
+  recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50")]
 pub struct Get {
     /// A path in the workspace, a record's id, or `path#anchor`
     pub target: String,

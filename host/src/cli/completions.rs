@@ -57,7 +57,8 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
         .map(|command| {
             let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
             let mut page = Vec::new();
-            clap_mangen::Man::new(command).render(&mut page)?;
+            let source = concat!("recollex ", env!("CARGO_PKG_VERSION"));
+            clap_mangen::Man::new(command).source(source).render(&mut page)?;
             Ok((name, page))
         })
         .collect()

@@ -63,7 +63,7 @@ pub fn run(args: &Demo, context: &Context) -> Result<Exit, Failure> {
         context.remarks.hint(&format!("The directory is kept: {kept}"));
     }
     if let Err(error) = stage.inner.out.finish() {
-        return Err(Failure::usage("output", format!("the result could not be written: {error}")));
+        return Err(Failure::output(&error));
     }
     played?;
     if context.out.json {

@@ -110,6 +110,11 @@ impl Failure {
         Self::new("IO", "io", format!("cannot {doing}: {error}"), Exit::USAGE).at_path(path.display().to_string())
     }
 
+    /// Stdout cannot be written.
+    pub fn output(error: &std::io::Error) -> Self {
+        Self::new("IO", "output", format!("the result could not be written: {error}"), Exit::USAGE)
+    }
+
     /// Nothing has that name.
     pub fn not_found(reason: &str, message: impl Into<String>) -> Self {
         Self::new("MEMORY_NOT_FOUND", reason, message, Exit::NOTHING)
@@ -170,6 +175,10 @@ impl From<Error> for Failure {
         let problems = error.problems();
         let mut failure =
             Self::new(error.code(), error.reason().unwrap_or_default(), error.to_string(), Exit(error.exit_code()));
+        if let Error::Io { source, .. } = &error {
+            // The path has a place of its own.
+            failure.message = source.to_string();
+        }
         failure.path = error.path().map(|path| path.display().to_string());
         failure.line = error.line();
         if problems.len() > 1 {

@@ -78,8 +78,9 @@ fn dispatch(cli: Cli, out: Output, remarks: Arc<Remarks>) -> Exit {
     match out.finish() {
         Ok(()) => exit,
         Err(error) => {
-            remarks.failure(&Failure::usage("output", format!("the result could not be written: {error}")));
-            Exit::USAGE
+            let failure = Failure::output(&error);
+            remarks.failure(&failure);
+            failure.exit
         }
     }
 }
@@ -107,10 +108,12 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
 
 /// Help, the version, or a command line that makes no sense.
 fn misused(error: &clap::Error, words: &[OsString]) -> Exit {
-    // That the terminal is gone cannot be told anywhere.
-    let _ = error.print();
+    let printed = error.print();
     if !error.use_stderr() {
-        return Exit::DONE;
+        return match printed {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Exit::USAGE,
+            _ => Exit::DONE,
+        };
     }
     // Nothing was parsed, so whether JSON is wanted can only be looked for.
     if words.iter().any(|word| word == "--json") {
