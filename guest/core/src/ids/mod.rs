@@ -11,5 +11,4 @@ pub use path::{Location, is_internal_path, is_v2_path, path_order};
 pub use revision::{FlatRevision, Revision, RevisionBuilder};
 pub(crate) use source_id::is_allowed;
 pub use source_id::{SourceId, SourceIdError, anchor_of};
-pub(crate) use speaker::named;
 pub use speaker::{SpeakerId, label};

@@ -2,7 +2,7 @@
 
 use super::frame::FrameRef;
 use super::metadata::{Tier, Trust};
-use crate::ids::{SpeakerId, named};
+use crate::ids::{SpeakerId, label as label_of};
 use crate::text::{collapse_whitespace, identity_part};
 use memchr::memmem;
 
@@ -32,7 +32,7 @@ impl Speaker {
             _ => label,
         };
         Some(Self {
-            label: named(&identity_part(display), &shown_id),
+            label: label_of(display, id.as_str(), ""),
             display: display.to_owned(),
             id: id.as_str().to_owned(),
             trusted: trust == Trust::Trusted,
