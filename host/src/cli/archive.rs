@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::args::Archive;
 use super::context::Context;
-use super::failure::{Exit, Failure, Reason};
+use super::failure::{Exit, Failure};
 use super::output::{Listing, Progress, Unit};
 use super::terminal::count;
 use super::turns::{Defaults, Turns};
@@ -165,7 +165,7 @@ impl Keeper<'_, '_> {
         let archived = self
             .context
             .time(&what, || self.session.archive(turns))
-            .map_err(|error| located(error, turns, lines).at_path(self.name))?;
+            .map_err(|error| located(error, lines, self.name))?;
         self.account(&archived);
         Ok(())
     }
@@ -304,27 +304,76 @@ fn ordinal(at: usize) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
-/// Names the lines of the turns that were refused.
-fn located(error: Error, turns: &[Turn], lines: &[u64]) -> Failure {
-    let line_of = |subject: &str| {
-        let at = turns.iter().position(|turn| {
-            turn.id == subject
-                || subject.strip_suffix(&*turn.id).is_some_and(|rest| {
-                    rest.strip_suffix('/').is_some_and(|rest| rest == format!("{}/{}", turn.provider, turn.thread))
-                })
-        });
-        at.and_then(|at| lines.get(at).copied())
+/// Names the lines of the turns that were refused: the component counts turns, the caller lines. What is about a file of
+/// the workspace keeps that file's path and line.
+fn located(error: Error, lines: &[u64], input: &str) -> Failure {
+    let place = |path: &mut Option<String>, line: &mut Option<u64>| {
+        if path.is_none()
+            && let Some(number) = *line
+        {
+            let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            *line = at.and_then(|at| lines.get(at).copied());
+            *path = line.is_some().then(|| input.to_owned());
+        }
     };
-    let mut problems: Vec<Reason> = error.problems().iter().map(Reason::from).collect();
-    for problem in &mut problems {
-        problem.line = problem.subject.as_deref().and_then(line_of).or(problem.line);
-    }
     let mut failure = Failure::from(error);
-    if let Some(line) = problems.first().and_then(|problem| problem.line) {
-        failure.line = Some(line);
-    }
-    if problems.len() > 1 {
-        failure.problems = problems;
+    place(&mut failure.path, &mut failure.line);
+    for problem in &mut failure.problems {
+        place(&mut problem.path, &mut problem.line);
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use recollex::types::{self, Problem};
+
+    use super::*;
+
+    fn problem(path: Option<&str>, line: Option<u64>) -> Problem {
+        Problem {
+            code: "INVALID_ARGUMENT".to_owned(),
+            reason: "unsafe-source-id".to_owned(),
+            path: path.map(str::to_owned),
+            line,
+            subject: None,
+            message: "no".to_owned(),
+        }
+    }
+
+    #[test]
+    fn refused_turns_are_named_by_their_lines() {
+        let refused = types::Error::Refused(vec![problem(None, Some(2)), problem(None, Some(3))]);
+        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
+        assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(5)));
+        assert_eq!(failure.problems[1].line, Some(9));
+    }
+
+    #[test]
+    fn faults_of_the_archive_keep_their_place() {
+        let refused = types::Error::Refused(vec![problem(Some("sources/p/_v2/t.md"), Some(2))]);
+        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
+        assert_eq!((failure.path.as_deref(), failure.line), (Some("sources/p/_v2/t.md"), Some(2)));
+    }
+
+    #[test]
+    fn a_turn_is_never_thought_smaller_than_its_record() {
+        let turn = Turn {
+            provider: "预".repeat(10),
+            thread: "t".to_owned(),
+            id: "m".to_owned(),
+            ordinal: 0,
+            role: "user".to_owned(),
+            text: "x".repeat(100),
+            time: None,
+            speaker_id: Some("算".repeat(10)),
+            speaker_display: None,
+            speaker_kind: None,
+            principal: None,
+            tier: None,
+            trust: "trusted".to_owned(),
+        };
+        // The longest forms: `%E9%A2%84` for three bytes, base64 of JSON escapes for others.
+        assert!(cost(&turn) > 100 + 3 * 60 + 500);
+    }
 }

@@ -21,7 +21,7 @@ use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::search;
 use super::terminal::{Look, one_line};
-use super::verify::{self, Report};
+use super::verify::{self, Name, Report};
 
 /// The sample, as the repository has it.
 const SAMPLE: &str = include_str!("../../../examples/data/conversation.jsonl");
@@ -229,8 +229,9 @@ impl Stage {
         ));
         let command = self.command(&format!("recollex verify copy/{path}"));
         let mut report = Report::new(&self.inner.out);
-        let outcome =
-            verify::verify_stream(&self.runtime, &self.inner, &mut &*bytes, &path, bytes.len() as u64, &mut report)?;
+        let name = Name::plain(&format!("copy/{path}"));
+        let size = bytes.len() as u64;
+        let outcome = verify::verify_stream(&self.runtime, &self.inner, &mut &*bytes, &name, size, &mut report)?;
         let found = report.seen(Severity::Error) + report.seen(Severity::Warning);
         let result = report.finish(&outcome);
         if outcome.ok || found == 0 {

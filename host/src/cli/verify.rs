@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Component, Path};
+use std::path::{Path, PathBuf};
 
 use recollex::types::{Counts, Finding, Health, Severity};
 use recollex::{Runtime, Session};
@@ -54,11 +54,11 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.open(&runtime, &context.setup.workspace)?;
     let mut report = Report::new(&context.out);
     let outcome = match target(args, context)? {
-        Target::Stream(path) => verify_stream(&runtime, context, &mut io::stdin().lock(), &path, 0, &mut report),
-        Target::File(file, path) => {
-            let mut file_open = File::open(&file).map_err(|error| Failure::io("read the file", &file, &error))?;
-            let size = file_open.metadata().map(|metadata| metadata.len()).unwrap_or(0);
-            verify_stream(&runtime, context, &mut file_open, &path, size, &mut report)
+        Target::Stream(name) => verify_stream(&runtime, context, &mut io::stdin().lock(), &name, 0, &mut report),
+        Target::File(file, name) => {
+            let mut stream = File::open(&file).map_err(|error| Failure::io("read the file", &file, &error))?;
+            let size = stream.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+            verify_stream(&runtime, context, &mut stream, &name, size, &mut report)
         }
         Target::Directory(root) => {
             let mut other = context.open(&runtime, &root)?;
@@ -79,14 +79,36 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
 }
 
 enum Target {
-    /// Stdin, and its path in its workspace.
-    Stream(String),
-    /// A file, and its path in its workspace.
-    File(std::path::PathBuf, String),
+    /// Stdin.
+    Stream(Name),
+    /// A file.
+    File(PathBuf, Name),
     /// A workspace.
-    Directory(std::path::PathBuf),
+    Directory(PathBuf),
     /// A part of this call's workspace; empty: all.
     Inside(String),
+}
+
+/// What a file is called.
+#[derive(Debug)]
+pub struct Name {
+    /// For the component, which tells by it what the file is and which records belong there.
+    pub full: String,
+    /// For people: as they typed it.
+    pub shown: String,
+}
+
+impl Name {
+    /// One for both.
+    pub fn plain(name: &str) -> Self {
+        Self { full: name.to_owned(), shown: name.to_owned() }
+    }
+
+    /// A file on this machine: where it lies may say more than what was typed.
+    fn of(path: &Path) -> Self {
+        let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { full: full.to_string_lossy().into_owned(), shown: path.to_string_lossy().into_owned() }
+    }
 }
 
 fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
@@ -102,37 +124,17 @@ fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
         return Ok(Target::Inside(String::new()));
     };
     if path == Path::new("-") {
-        return Ok(Target::Stream(given.unwrap_or("stdin.md").to_owned()));
+        return Ok(Target::Stream(given.map_or_else(|| Name::plain("stdin"), Name::plain)));
     }
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(Target::Directory(path.clone())),
-        Ok(_) => Ok(Target::File(path.clone(), given.map_or_else(|| path_in_workspace(path), str::to_owned))),
+        Ok(_) => Ok(Target::File(path.clone(), given.map_or_else(|| Name::of(path), Name::plain))),
         Err(error) => match path.to_str().filter(|_| path.is_relative() && context.setup.workspace.join(path).exists())
         {
             Some(inside) => Ok(Target::Inside(inside.to_owned())),
             None => Err(Failure::io("read what is to be verified", path, &error)),
         },
     }
-}
-
-/// The path that a file has in its workspace, as far as its place on this machine tells: from the `sources` or `topics`
-/// directory on; its name alone if there is none.
-fn path_in_workspace(path: &Path) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let parts: Vec<String> = absolute
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-            _ => None,
-        })
-        .collect();
-    let last = parts.len().saturating_sub(1);
-    let is_root = |at: &usize| parts.get(*at).is_some_and(|name| name == "sources" || name == "topics");
-    // A provider may be named `sources` too: where the file's own directories say how deep it lies, they count.
-    let by_depth =
-        last.checked_sub(3).filter(|at| is_root(at) && parts.get(last - 1).is_some_and(|name| name == "_v2"));
-    let from = by_depth.or_else(|| (0..last).rev().find(is_root)).unwrap_or(last);
-    parts.get(from..).unwrap_or_default().join("/")
 }
 
 /// Checks a workspace, or what lies below `prefix`.
@@ -155,7 +157,7 @@ pub fn verify_stream(
     runtime: &Runtime,
     context: &Context,
     stream: &mut dyn Read,
-    path: &str,
+    name: &Name,
     size: u64,
     report: &mut Report<'_>,
 ) -> Result<Outcome, Failure> {
@@ -167,16 +169,21 @@ pub fn verify_stream(
         let read = match stream.read(&mut piece) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::io("read the file", Path::new(path), &error)),
+            Err(error) => return Err(Failure::io("read the file", Path::new(&name.shown), &error)),
         };
         let last = read == 0;
-        archive.push_bytes(path, piece.get(..read).unwrap_or_default(), last)?;
+        archive.push_bytes(&name.full, piece.get(..read).unwrap_or_default(), last)?;
         done += read as u64;
         progress.set(done);
         loop {
-            let findings = archive.take_findings(FINDINGS_MAX)?;
+            let mut findings = archive.take_findings(FINDINGS_MAX)?;
             if findings.is_empty() {
                 break;
+            }
+            for finding in &mut findings {
+                if finding.path.as_ref() == Some(&name.full) {
+                    finding.path = Some(name.shown.clone());
+                }
             }
             context.remarks.aside(|| report.findings(&findings));
         }
@@ -319,21 +326,6 @@ mod tests {
         let lines = lines(Look::default(), &finding(Severity::Error));
         assert_eq!(lines[0], "sources/p/_v2/t.md:7: error: invalid-utf8: not UTF-8");
         assert_eq!(lines[1], "    [] user: a\\xff");
-    }
-
-    #[test]
-    fn the_path_in_the_workspace_is_guessed_from_where_the_file_lies() {
-        for (path, inside) in [
-            ("/ws/sources/p/_v2/t.md", "sources/p/_v2/t.md"),
-            ("/sources/ws/sources/sources/_v2/t.md", "sources/sources/_v2/t.md"),
-            ("/ws/sources/p/t.md", "sources/p/t.md"),
-            ("/ws/sources/D1.md", "sources/D1.md"),
-            ("/ws/topics/a/b.md", "topics/a/b.md"),
-            ("/tmp/copy.md", "copy.md"),
-            ("/tmp/sources", "sources"),
-        ] {
-            assert_eq!(path_in_workspace(Path::new(path)), inside, "{path}");
-        }
     }
 
     #[test]
