@@ -12,6 +12,13 @@
 //!       -> ids  text  digest
 //! ```
 
+#![forbid(unsafe_code)]
+// A panic in a guest is a trap, and a trap loses the session. Tests may panic: that is how they fail.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unreachable)
+)]
+
 pub mod digest;
 pub mod ids;
 pub mod search;
