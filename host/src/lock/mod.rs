@@ -3,6 +3,10 @@
 //!
 //! Knows the lock file and who holds it. Must not know what is written under the lock.
 
+mod file;
+
+pub use file::FileLock;
+
 use crate::store::Guard;
 
 /// Who holds the lock, as far as this machine can tell.

@@ -6,10 +6,26 @@
 //!
 //! The values mirror the contract one to one, so their documentation is short here and whole there.
 
+mod cache;
+mod commit;
+mod directory;
+pub(crate) mod disk;
+mod ground;
+mod journal;
+pub(crate) mod path;
+pub(crate) mod place;
+mod redo;
+mod view;
+mod walk;
+
 use std::fmt;
 
+pub use directory::{Directory, Recovery};
+pub use redo::{Kept, KeptEdit};
+
 /// The three places of a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// What the person sees. Never shows the other two, or version control.
     Tree,

@@ -1,0 +1,535 @@
+//! Making a commit: check everything, stage what is whole, write the journal, work it off.
+//!
+//! ```text
+//! recover    what a writer that died left is completed first
+//! check      expectations, kinds, collisions, bounds: nothing is written yet
+//! stage      whole contents go to files beside the journal, synced; room is reserved for additions
+//! journal    written, synced, renamed, directory synced: from here on the commit is made
+//! redo       each change is put in place, and synced
+//! settle     the journal is cut to its header
+//! ```
+//!
+//! A failure before the journal is in place leaves everything as it was, and what was staged is removed. After that,
+//! only what no check could foresee fails: if nothing was put in place yet, the commit is taken back, under a generation
+//! of its own; otherwise it stands, readers here see it whole, and the next writer completes it. Must not know what the
+//! files mean.
+
+use std::collections::btree_map::Entry as Slot;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Access, AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::directory::{Directory, Recovery};
+use super::disk::{self, Time};
+use super::ground::{Found, Ground, Way, descend};
+use super::journal::{self, Entry, Head, Pending, Step, Version};
+use super::path::{LOCK, RelPath, fold};
+use super::place::Place;
+use super::redo;
+use super::{Area, Change, CommitError, Committed, Edit, Expect, Guard, Splice, Stamp, Store as _, StoreError};
+
+/// Opens a workspace to write in it, if `guard` is its lock's.
+pub(super) fn open(place: &Place, guard: &dyn Guard) -> Result<Ground, StoreError> {
+    let not_held = || StoreError::Denied("the lock of this workspace is not held".to_owned());
+    let ground = Ground::open(place)?.ok_or_else(not_held)?;
+    let runtime = ground.runtime().ok_or_else(not_held)?;
+    let lock = disk::look(runtime, LOCK).map_err(|error| disk::store_error(error, "looking for the lock"))?;
+    if guard.file().is_none() || lock.as_ref().map(disk::identity) != guard.file() {
+        return Err(not_held());
+    }
+    ground.with_own()
+}
+
+/// Completes what a writer that died left. The generation after that.
+pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
+    let own = ground.own().ok_or(StoreError::NotFound)?;
+    let (head, file) = journal::head(own)?;
+    let body = match &file {
+        Some(file) => journal::body(file, &head)?,
+        None => None,
+    };
+    match (head, body) {
+        (head @ (Head::Absent | Head::Settled { .. }), _) => Ok((head.generation(), Recovery::default())),
+        (Head::Foreign { version, .. }, _) => Err(StoreError::Denied(format!(
+            "a commit of a newer version (journal {version}) is unfinished: use that version once"
+        ))),
+        (head @ Head::Pending { .. }, Some(pending)) => {
+            let outcome = redo::run(ground, &pending, false).map_err(|failure| failure.error)?;
+            let recovery = Recovery { applied: outcome.applied, kept: outcome.kept, damaged: false };
+            Ok((head.generation(), recovery))
+        }
+        (head @ (Head::Pending { .. } | Head::Damaged { .. }), _) => {
+            redo::keep_journal(own, head.generation())?;
+            // What readers saw may differ from what they see now.
+            let generation = head.generation() + 1;
+            let settled = journal::encode(generation, &[])?;
+            journal::install(own, &settled).map_err(|(error, _)| disk::store_error(error, "writing the journal"))?;
+            Ok((generation, Recovery { damaged: true, ..Recovery::default() }))
+        }
+    }
+}
+
+/// Makes all changes, or none.
+pub(super) fn commit(
+    store: &Directory,
+    guard: &dyn Guard,
+    base: u64,
+    changes: &[Change],
+) -> Result<Committed, CommitError> {
+    let failed = |error| CommitError::Failed { path: String::new(), error };
+    let journal_failed = |error| failed(disk::store_error(error, "writing the journal"));
+
+    let ground = open(&store.place, guard).map_err(failed)?;
+    let own = ground.own().ok_or_else(|| failed(StoreError::NotFound))?;
+    let (generation, _) = recover(&ground).map_err(failed)?;
+    if generation != base {
+        return Err(CommitError::Stale(generation));
+    }
+    redo::sweep(own).map_err(journal_failed)?;
+
+    let mut check = Check { ground: &ground, planned: BTreeMap::new(), named: BTreeSet::new(), names: BTreeMap::new() };
+    let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
+
+    let generation = generation + 1;
+    let mut staging = Staging { own, names: Vec::new() };
+    let mut entries = Vec::new();
+    let mut sealed = Vec::new();
+    // Which entry a change became.
+    let mut places = Vec::with_capacity(planned.len());
+    for planned in &planned {
+        let staged = stage(&ground, &mut staging, generation, planned).map_err(|error| planned.failed(error))?;
+        places.push(staged.is_some().then_some(entries.len()));
+        if let Some((step, time)) = staged {
+            entries.push(Entry { area: planned.area, path: planned.path.as_str().to_owned(), step });
+            sealed.push(time);
+        }
+    }
+    if entries.is_empty() {
+        let stamps = stamps(store, &ground, changes, &places, &sealed);
+        return Ok(Committed { generation: base, stamps });
+    }
+
+    let (pending, bytes) = Pending::new(generation, entries).map_err(failed)?;
+    let run = match journal::install(own, &bytes) {
+        Err((error, false)) => return Err(journal_failed(error)),
+        // In place, but perhaps not to stay: no promise can be given, so it is taken back.
+        Err((error, true)) => Err((journal_failed(error), true)),
+        Ok(()) => redo::run(&ground, &pending, true).map_err(|failure| {
+            let path = pending.entries.get(failure.index).map(|entry| entry.path.clone()).unwrap_or_default();
+            let error = match failure.error {
+                StoreError::Changed => CommitError::Changed(path),
+                error => CommitError::Failed { path, error },
+            };
+            (error, failure.untouched)
+        }),
+    };
+    match run {
+        Ok(outcome) => {
+            staging.forget();
+            for (sealed, applied) in sealed.iter_mut().zip(outcome.sealed) {
+                *sealed = sealed.or(applied);
+            }
+        }
+        Err((error, true)) if take_back(own, generation).is_ok() => return Err(error),
+        // The commit is on the medium and readers here see it: it stands, and the next writer goes on.
+        Err(_) => staging.forget(),
+    }
+    Ok(Committed { generation, stamps: stamps(store, &ground, changes, &places, &sealed) })
+}
+
+/// Makes a commit of which nothing is in place not have happened. Its generation was seen by readers, perhaps, and is
+/// not used again.
+fn take_back(own: BorrowedFd<'_>, generation: u64) -> Result<(), StoreError> {
+    let settled = journal::encode(generation + 1, &[])?;
+    match journal::install(own, &settled) {
+        // In place for everyone who looks, which is as much as can be had of this medium.
+        Ok(()) | Err((_, true)) => Ok(()),
+        Err((error, false)) => Err(disk::store_error(error, "writing the journal")),
+    }
+}
+
+/// The stamps after a commit.
+fn stamps(
+    store: &Directory,
+    ground: &Ground,
+    changes: &[Change],
+    places: &[Option<usize>],
+    sealed: &[Option<Time>],
+) -> Vec<Option<Stamp>> {
+    let is_settled = ground.own().is_some_and(|own| {
+        journal::head(own).is_ok_and(|(head, _)| matches!(head, Head::Settled { .. } | Head::Absent))
+    });
+    let stamp = |(change, place): (&Change, &Option<usize>)| {
+        let path = match &change.edit {
+            Edit::Delete => return None,
+            Edit::MoveTo(to) => to,
+            _ => &change.path,
+        };
+        if !is_settled {
+            // Readers see it through the journal, and so does whoever made it.
+            return store.stat(change.area, path).ok().map(|entry| entry.stamp);
+        }
+        let sealed = place.and_then(|place| sealed.get(place).copied()).flatten();
+        match ground.find(change.area, RelPath::parse(change.area, path).ok()?) {
+            Ok(Found::File(_, stat)) => Some(disk::sealed_stamp(&stat, sealed)),
+            _ => None,
+        }
+    };
+    changes.iter().zip(places).map(stamp).collect()
+}
+
+/// A change that was checked.
+struct Planned<'a> {
+    area: Area,
+    path: RelPath<'a>,
+    /// The file that is there.
+    existing: Option<Stat>,
+    edit: &'a Edit,
+}
+
+impl Planned<'_> {
+    fn failed(&self, error: StoreError) -> CommitError {
+        let path = self.path.as_str().to_owned();
+        match error {
+            StoreError::Changed => CommitError::Changed(path),
+            error => CommitError::Failed { path, error },
+        }
+    }
+}
+
+/// The checks of one commit, each change against the directory and against the changes before it.
+struct Check<'a> {
+    ground: &'a Ground,
+    /// Paths that would come into being, directories too: from what a medium may take for their name to how they are
+    /// spelled, and whether it is a file.
+    planned: BTreeMap<(Area, String), (String, bool)>,
+    named: BTreeSet<(Area, &'a str)>,
+    /// The names in directories in which something would come into being, by what a medium may take them for.
+    names: BTreeMap<(Area, String), HashMap<String, String>>,
+}
+
+/// What is at a path that a change names.
+struct Spot {
+    /// The last directory on the way that exists.
+    directory: OwnedFd,
+    existing: Option<Stat>,
+    /// The shortest prefix that does not exist.
+    missing: Option<String>,
+}
+
+impl<'a> Check<'a> {
+    fn change(&mut self, change: &'a Change) -> Result<Planned<'a>, CommitError> {
+        let failed = |error| CommitError::Failed { path: change.path.clone(), error };
+        if change.area == Area::Cache {
+            return Err(failed(StoreError::Denied("the cache is no part of commits".to_owned())));
+        }
+        let path = self.name(change.area, &change.path)?;
+        let spot = self.spot(change.area, path)?;
+        let is_as_expected = match (&change.expect, &spot.existing) {
+            (Expect::Any, _) | (Expect::Absent, None) => true,
+            (Expect::Same(expected), Some(stat)) => disk::stamp(stat).same_version(expected),
+            (Expect::Absent, Some(_)) | (Expect::Same(_), None) => false,
+        };
+        let creates = spot.existing.is_none() && matches!(change.edit, Edit::Put(_) | Edit::Append { .. });
+        if creates {
+            self.creates(change.area, path, &spot)?;
+        }
+        if !is_as_expected {
+            return Err(CommitError::Changed(change.path.clone()));
+        }
+        match (&change.edit, &spot.existing) {
+            (Edit::Put(_), _) => may_change(&spot).map_err(failed)?,
+            (Edit::Append { length, .. }, existing) => {
+                if existing.as_ref().map_or(0, disk::size) != *length {
+                    return Err(CommitError::Changed(change.path.clone()));
+                }
+                if existing.is_some() {
+                    disk::open_file(&spot.directory, path.name(), true)
+                        .map_err(|error| failed(disk::store_error(error, "adding to the file")))?;
+                } else {
+                    may_change(&spot).map_err(failed)?;
+                }
+            }
+            (Edit::Splice(_) | Edit::Delete | Edit::MoveTo(_), None) => return Err(failed(StoreError::NotFound)),
+            (Edit::Splice(splices), Some(stat)) => {
+                may_change(&spot).map_err(failed)?;
+                let file = disk::open_file(&spot.directory, path.name(), false)
+                    .map_err(|error| failed(disk::store_error(error, "reading the file")))?;
+                check_splices(&file, disk::size(stat), splices).map_err(|error| match error {
+                    StoreError::Changed => CommitError::Changed(change.path.clone()),
+                    error => failed(error),
+                })?;
+            }
+            (Edit::Delete, Some(_)) => may_change(&spot).map_err(failed)?,
+            (Edit::MoveTo(to), Some(_)) => {
+                may_change(&spot).map_err(failed)?;
+                let target = self.name(change.area, to)?;
+                let there = self.spot(change.area, target)?;
+                if there.existing.is_some() {
+                    return Err(CommitError::Changed(to.clone()));
+                }
+                self.creates(change.area, target, &there)?;
+                let failed = |error| CommitError::Failed { path: to.clone(), error };
+                may_change(&there).map_err(failed)?;
+                if device(&spot.directory).map_err(failed)? != device(&there.directory).map_err(failed)? {
+                    return Err(failed(StoreError::Denied("the target is on another file system".to_owned())));
+                }
+            }
+        }
+        Ok(Planned { area: change.area, path, existing: spot.existing, edit: &change.edit })
+    }
+
+    /// A path that the commit names, for the only time.
+    fn name(&mut self, area: Area, path: &'a str) -> Result<RelPath<'a>, CommitError> {
+        let failed = |error| CommitError::Failed { path: path.to_owned(), error };
+        let checked = RelPath::parse(area, path).map_err(failed)?;
+        if self.named.insert((area, path)) {
+            Ok(checked)
+        } else {
+            Err(failed(StoreError::Denied("the commit names this path twice".to_owned())))
+        }
+    }
+
+    /// Follows a path as far as it exists.
+    fn spot(&self, area: Area, path: RelPath<'_>) -> Result<Spot, CommitError> {
+        let failed = |error| CommitError::Failed { path: path.as_str().to_owned(), error };
+        let medium = |error| failed(disk::store_error(error, "looking for the file"));
+        let link = |prefix: &str| failed(StoreError::Denied(format!("{prefix} is a symbolic link")));
+        let base = self.ground.base(area).map_err(failed)?.ok_or_else(|| failed(StoreError::NotFound))?;
+        let directory = match descend(base, path.parent()).map_err(medium)? {
+            Way::Open(directory) => directory,
+            Way::Missing(directory, missing) => {
+                return Ok(Spot { directory, existing: None, missing: Some(missing) });
+            }
+            Way::Link(prefix) => return Err(link(&prefix)),
+            Way::File(prefix) => return Err(CommitError::WrongKind(prefix)),
+        };
+        let Some(stat) = disk::look(&directory, path.name()).map_err(medium)? else {
+            return Ok(Spot { directory, existing: None, missing: Some(path.as_str().to_owned()) });
+        };
+        match disk::file_type(&stat) {
+            FileType::RegularFile => Ok(Spot { directory, existing: Some(stat), missing: None }),
+            FileType::Directory => Err(CommitError::WrongKind(path.as_str().to_owned())),
+            FileType::Symlink => Err(link(path.as_str())),
+            _ => Err(failed(StoreError::Denied("not a regular file".to_owned()))),
+        }
+    }
+
+    /// A path would come into being, with each prefix that is missing. Is one of them, to some medium, the name of
+    /// something else?
+    fn creates(&mut self, area: Area, path: RelPath<'_>, spot: &Spot) -> Result<(), CommitError> {
+        let failed = |error| CommitError::Failed { path: path.as_str().to_owned(), error };
+        let Some(missing) = spot.missing.as_deref() else { return Ok(()) };
+        let (above, name) = missing.rsplit_once('/').unwrap_or(("", missing));
+        let names = match self.names.entry((area, above.to_owned())) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(slot) => slot.insert(
+                read_names(&spot.directory).map_err(|error| failed(disk::store_error(error, "looking for twins")))?,
+            ),
+        };
+        if let Some(twin) = names.get(&fold(name)) {
+            let existing = super::path::join(above, twin);
+            return Err(CommitError::Collision { planned: missing.to_owned(), existing });
+        }
+        let mut key = String::new();
+        let mut end = 0;
+        for part in path.parts() {
+            if end > 0 {
+                key.push('/');
+                end += 1;
+            }
+            key.push_str(&fold(part));
+            end += part.len();
+            if end < missing.len() {
+                continue;
+            }
+            let prefix = path.as_str().get(..end).unwrap_or(path.as_str());
+            let is_file = end == path.as_str().len();
+            match self.planned.entry((area, key.clone())) {
+                Slot::Vacant(slot) => {
+                    slot.insert((prefix.to_owned(), is_file));
+                }
+                Slot::Occupied(slot) => {
+                    let (other, other_is_file) = slot.get();
+                    if other != prefix {
+                        return Err(CommitError::Collision { planned: prefix.to_owned(), existing: other.clone() });
+                    }
+                    if *other_is_file || is_file {
+                        return Err(CommitError::WrongKind(prefix.to_owned()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_names(directory: &OwnedFd) -> disk::Sys<HashMap<String, String>> {
+    let names = disk::names(directory)?;
+    // A name that is not UTF-8 is no path's, and no twin of one.
+    Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).map(|name| (fold(&name), name)).collect())
+}
+
+/// Whether names may change in a directory. Asked before the commit is made, because it could not be undone after.
+fn may_change(spot: &Spot) -> Result<(), StoreError> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(&spot.directory, ".", access, AtFlags::EACCESS) {
+        // Systems that cannot answer for the effective user: the change itself will tell.
+        Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
+        Err(error) => Err(disk::store_error(error, "changing the directory")),
+    }
+}
+
+fn device(directory: &OwnedFd) -> Result<u64, StoreError> {
+    let stat = rustix::fs::fstat(directory).map_err(|error| disk::store_error(error, "looking at the directory"))?;
+    Ok(disk::identity(&stat).device)
+}
+
+/// Splices ascend, do not overlap, lie within the file, and begin and end between characters.
+fn check_splices(file: &OwnedFd, size: u64, splices: &[Splice]) -> Result<(), StoreError> {
+    let mut last = 0;
+    for splice in splices {
+        if splice.offset < last {
+            return Err(StoreError::Denied("the splices overlap or do not ascend".to_owned()));
+        }
+        last = splice.offset.checked_add(splice.remove).filter(|end| *end <= size).ok_or(StoreError::Changed)?;
+        for at in [splice.offset, last] {
+            let byte = disk::read_at(file, at, 1).map_err(|error| disk::store_error(error, "reading the file"))?;
+            if byte.first().is_some_and(|byte| byte & 0xc0 == 0x80) {
+                return Err(StoreError::NotText(at));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Staged files, removed when dropped unless the commit took them over.
+struct Staging<'a> {
+    own: BorrowedFd<'a>,
+    names: Vec<String>,
+}
+
+impl Staging<'_> {
+    fn create(&mut self, generation: u64) -> disk::Sys<(String, OwnedFd)> {
+        let name = format!("{}{generation}-{}", journal::STAGE, self.names.len());
+        self.names.push(name.clone());
+        let file = disk::create(self.own, &name)?;
+        Ok((name, file))
+    }
+
+    /// Leaves them where they are.
+    fn forget(mut self) {
+        self.names.clear();
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // What stays is swept away by the next writer.
+            let _ = disk::unlink(self.own, name);
+        }
+    }
+}
+
+/// Prepares one change: nothing that anyone sees changes. None: there is nothing to do.
+fn stage(
+    ground: &Ground,
+    staging: &mut Staging<'_>,
+    generation: u64,
+    planned: &Planned<'_>,
+) -> Result<Option<(Step, Option<Time>)>, StoreError> {
+    let existing = planned.existing.as_ref();
+    let before = existing.map(Version::of);
+    match (planned.edit, existing) {
+        (Edit::Put(text), _) => stage_whole(staging, generation, before, None, &[Piece::New(text)]).map(Some),
+        (Edit::Append { text, .. }, Some(_)) if text.is_empty() => Ok(None),
+        (Edit::Append { length: 0, text }, _) | (Edit::Append { text, .. }, None) => {
+            stage_whole(staging, generation, before, None, &[Piece::New(text)]).map(Some)
+        }
+        (Edit::Append { length, text }, Some(stat)) => {
+            let file = open_unchanged(ground, planned, stat)?;
+            if stat.st_nlink > 1 {
+                // Somebody keeps this version under another name: that one must not change.
+                let pieces = [Piece::Old(0, *length), Piece::New(text)];
+                return stage_whole(staging, generation, before, Some(&file), &pieces).map(Some);
+            }
+            let failed = |error| disk::store_error(error, "adding to the file");
+            let tail = redo::tail_digest(&file, *length).map_err(failed)?;
+            disk::reserve(&file, *length, text.len() as u64).map_err(failed)?;
+            Ok(Some((Step::Append { length: *length, tail, text: text.clone() }, None)))
+        }
+        (Edit::Splice(splices), Some(stat)) => {
+            let file = open_unchanged(ground, planned, stat)?;
+            let mut pieces = Vec::with_capacity(splices.len() * 2 + 1);
+            let mut at = 0;
+            for splice in splices {
+                pieces.push(Piece::Old(at, splice.offset - at));
+                pieces.push(Piece::New(&splice.insert));
+                at = splice.offset + splice.remove;
+            }
+            pieces.push(Piece::Old(at, disk::size(stat) - at));
+            stage_whole(staging, generation, before, Some(&file), &pieces).map(Some)
+        }
+        (Edit::Delete, Some(stat)) => Ok(Some((Step::Delete { before: Version::of(stat) }, None))),
+        (Edit::MoveTo(to), Some(stat)) => Ok(Some((Step::Move { to: to.clone(), before: Version::of(stat) }, None))),
+        (Edit::Splice(_) | Edit::Delete | Edit::MoveTo(_), None) => Err(StoreError::NotFound),
+    }
+}
+
+/// A part of a file that is staged.
+enum Piece<'a> {
+    /// From this offset of the old file, this many bytes.
+    Old(u64, u64),
+    New(&'a str),
+}
+
+fn stage_whole(
+    staging: &mut Staging<'_>,
+    generation: u64,
+    before: Option<Version>,
+    old: Option<&OwnedFd>,
+    pieces: &[Piece<'_>],
+) -> Result<(Step, Option<Time>), StoreError> {
+    let failed = |error| disk::store_error(error, "staging the file");
+    let (stage, file) = staging.create(generation).map_err(failed)?;
+    let mut size = 0;
+    for piece in pieces {
+        match (piece, old) {
+            (Piece::New(text), _) => {
+                disk::write_at(&file, text.as_bytes(), size).map_err(failed)?;
+                size += text.len() as u64;
+            }
+            (Piece::Old(_, 0), _) => {}
+            (Piece::Old(at, length), Some(old)) => {
+                disk::copy(old, *at, &file, size, *length).map_err(failed)?;
+                size += length;
+            }
+            (Piece::Old(..), None) => return Err(StoreError::NotFound),
+        }
+    }
+    if let (Some(old), Some(before)) = (old, before)
+        && Version::of(&rustix::fs::fstat(old).map_err(failed)?) != before
+    {
+        return Err(StoreError::Changed);
+    }
+    let sealed = disk::seal(&file).map_err(failed)?;
+    disk::sync(&file).map_err(failed)?;
+    Ok((Step::Replace { stage, size, before }, sealed))
+}
+
+/// Opens the file that was checked: for writing too, if it is added to.
+fn open_unchanged(ground: &Ground, planned: &Planned<'_>, checked: &Stat) -> Result<OwnedFd, StoreError> {
+    let Found::File(parent, _) = ground.find(planned.area, planned.path)? else { return Err(StoreError::Changed) };
+    let write = matches!(planned.edit, Edit::Append { .. });
+    let failed = |error| disk::store_error(error, "opening the file");
+    let file = disk::open_file(parent.as_fd(), planned.path.name(), write).map_err(failed)?;
+    let stat = rustix::fs::fstat(&file).map_err(failed)?;
+    if disk::identity(&stat) == disk::identity(checked) && Version::of(&stat) == Version::of(checked) {
+        Ok(file)
+    } else {
+        Err(StoreError::Changed)
+    }
+}
