@@ -79,6 +79,11 @@ impl Reader {
         Self { area, path: entry.path.clone(), at: entry.stamp.clone(), offset: 0, as_text: true, ended: false }
     }
 
+    /// Of the next byte to be read.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed.
     pub(crate) fn next(&mut self) -> Result<Option<Piece>, StoreError> {
         if self.ended {

@@ -7,7 +7,7 @@ mod revision;
 mod source_id;
 mod speaker;
 
-pub use path::{Location, is_internal_path, is_v2_path, path_order};
+pub use path::{Location, is_derived_path, is_internal_path, is_v2_path, path_order};
 pub use revision::{FlatRevision, Revision, RevisionBuilder};
 pub(crate) use source_id::is_allowed;
 pub use source_id::{SourceId, SourceIdError, anchor_of};

@@ -15,6 +15,12 @@ pub fn is_internal_path(path: &str) -> bool {
             .any(|name| first.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
 }
 
+/// Whether a file is made from others, so that editing it is in vain: `timeline/`, `recent_events.jsonl`,
+/// `relations.json`.
+pub fn is_derived_path(path: &str) -> bool {
+    path.starts_with("timeline/") || matches!(path, "recent_events.jsonl" | "relations.json")
+}
+
 /// Whether a path is a v2 archive's: behind an optional `sources` at least three parts, the file's directory named `_v2`.
 pub fn is_v2_path(path: &str) -> bool {
     let path = path.strip_prefix("sources/").unwrap_or(path);

@@ -2,14 +2,7 @@
 //!
 //! Knows tiers and verbs. Must not know sessions, files or hosts: it is a table.
 
-/// Who calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    /// The person whose memory it is, or what acts for them.
-    Owner,
-    /// Someone the owner let in.
-    Paired,
-}
+use crate::source::{NewRecord, Problem, Tier};
 
 /// What is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +83,24 @@ pub const fn authorise(tier: Option<Tier>, verb: Verb) -> Result<(), Denied> {
     }
 }
 
+/// Problems of records that claim more authority than their caller has: a paired caller cannot speak as the owner.
+#[must_use]
+pub fn overclaims(caller: Option<Tier>, records: &[NewRecord]) -> Vec<Problem> {
+    if caller == Some(Tier::Owner) {
+        return Vec::new();
+    }
+    let claimed = (1..).zip(records).filter(|(_, record)| record.tier.as_deref() == Some(Tier::Owner.as_str()));
+    let problem = |(number, record): (u64, &NewRecord)| Problem {
+        code: "AUTHORITY_CAPABILITY_DENIED",
+        reason: "tier-above-caller",
+        path: None,
+        line: Some(number),
+        subject: Some(format!("{}/{}/{}", record.provider, record.thread, record.id)),
+        message: "a paired caller cannot archive as the owner; leave the tier out or give `paired`".to_owned(),
+    };
+    claimed.map(problem).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +113,14 @@ mod tests {
             let paired = authorise(Some(Tier::Paired), verb);
             assert_eq!(paired.is_ok(), verb != Verb::Init, "{}", verb.name());
         }
+    }
+
+    #[test]
+    fn only_the_owner_speaks_as_the_owner() {
+        let record = |tier: Option<&str>| NewRecord { tier: tier.map(str::to_owned), ..NewRecord::default() };
+        let records = [record(None), record(Some("paired")), record(Some("owner")), record(Some("nobody"))];
+        assert_eq!(overclaims(Some(Tier::Owner), &records), []);
+        let lines: Vec<_> = overclaims(Some(Tier::Paired), &records).into_iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [Some(3)]);
     }
 }

@@ -5,6 +5,10 @@
 
 mod authority;
 mod settings;
+mod window;
+mod workspace_id;
 
-pub use authority::{Denied, Tier, Verb, authorise};
+pub use authority::{Denied, Verb, authorise, overclaims};
 pub use settings::{Backend, Expected, SettingError, Settings};
+pub use window::LineWindow;
+pub use workspace_id::WorkspaceId;

@@ -5,6 +5,8 @@
 
 use core::fmt;
 
+use crate::source::Limits;
+
 /// What may be set, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -14,12 +16,14 @@ pub struct Settings {
     pub batch_bytes: u64,
     /// `limits.header-bytes`: a frame's lines up to its record's label, in bytes.
     pub header_bytes: u64,
-    /// `limits.findings`: findings one verification reports; more are counted, not kept.
+    /// `limits.findings-max`: findings one verification reports; more are counted, not kept.
     pub findings: u64,
     /// `limits.query-bytes`: a query's text, in bytes.
     pub query_bytes: u64,
     /// `limits.index-bytes`: text that one search may have to index, in bytes.
     pub index_bytes: u64,
+    /// `search.record-bytes`: a record's text that is searched, in bytes; what comes behind is not found.
+    pub record_bytes: u64,
     /// `search.top-k-max`: hits one search may ask for.
     pub top_k_max: u64,
     /// `search.hit-bytes`: text shown with a hit, in bytes.
@@ -97,11 +101,12 @@ const GIB: u64 = 1 << 30;
 
 /// Every numeric setting. The one place where names, defaults and ranges are written.
 const NUMBERS: &[Number] = &[
-    Number { name: "limits.batch-bytes", default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
-    Number { name: "limits.header-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
-    Number { name: "limits.findings", default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
+    Number { name: Limits::BATCH_BYTES, default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
+    Number { name: Limits::HEADER_BYTES, default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
+    Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
     Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
     Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
+    Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
     Number { name: "search.top-k-max", default: 1000, range: (1, 100_000), field: |s| &mut s.top_k_max },
     Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
@@ -121,6 +126,7 @@ impl Default for Settings {
             findings: 0,
             query_bytes: 0,
             index_bytes: 0,
+            record_bytes: 0,
             top_k_max: 0,
             hit_bytes: 0,
             get_lines: 0,
@@ -172,6 +178,16 @@ impl Settings {
         }
     }
 
+    /// The part of them that archives, batches and reports obey.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            header_bytes: usize::try_from(self.header_bytes).unwrap_or(usize::MAX),
+            batch_bytes: self.batch_bytes,
+            findings_max: self.findings,
+        }
+    }
+
     /// Name, default and range of every setting, in the order FORMAT.md lists them.
     pub fn table() -> impl Iterator<Item = (&'static str, String, Expected)> {
         let backend = (BACKEND, "files".to_owned(), Expected::Words("`files` or `none`"));
@@ -196,6 +212,11 @@ mod tests {
         for number in NUMBERS {
             assert!((number.range.0..=number.range.1).contains(&number.default), "{}", number.name);
         }
+    }
+
+    #[test]
+    fn limits_agree_with_the_layer_that_obeys_them() {
+        assert_eq!(Settings::default().limits(), Limits::default());
     }
 
     #[test]

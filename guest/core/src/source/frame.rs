@@ -3,6 +3,7 @@
 use super::metadata::{Metadata, Tier, Trust, UNKNOWN};
 use crate::digest::{Digest, Hasher};
 use crate::ids::anchor_of;
+use crate::text::is_whitespace;
 
 /// First line of every v2 archive; an empty line follows.
 pub const MARKER: &str = "<!-- openprogram-source-archive:v2 -->";
@@ -27,8 +28,7 @@ pub(super) const RECORD_LINES_MAX: u64 = 999_999_999;
 ///                  <!-- record-lines:N -->        record_lines
 /// record_offset -> [time] label: text…            record_line
 ///                  …                              N lines in all, record_length bytes without the last LF
-///                  (an empty line)                end_line
-/// end ->
+///                  (an empty line)                end_line, at the latest when something follows
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRef<'a> {
@@ -38,8 +38,6 @@ pub struct FrameRef<'a> {
     pub id_digest: Digest,
     /// Of the anchor line.
     pub offset: u64,
-    /// Behind the empty line, or behind the record where the file ends right there.
-    pub end: u64,
     /// The frame's first line.
     pub anchor_line: u64,
     /// The line with the metadata.
@@ -99,6 +97,13 @@ impl FrameRef<'_> {
     pub fn tier(&self) -> Option<Tier> {
         self.metadata.and_then(|metadata| metadata.tier)
     }
+}
+
+/// What was said: a record, or the beginning of one, behind its time and label as they stand in it.
+pub fn said<'a>(record: &'a str, time: &str, label: &str) -> &'a str {
+    // `[time]`, white space of any length, `label: `.
+    let behind_time = record.get(time.len() + 2..).unwrap_or_default().trim_start_matches(is_whitespace);
+    behind_time.get(label.len() + 2..).unwrap_or_default()
 }
 
 /// The parts of a frame above its record, written the canonical way.

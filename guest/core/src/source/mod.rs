@@ -25,7 +25,7 @@ mod verify;
 
 pub use batch::{Batch, BatchError, NewRecord};
 pub use compare::{Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
-pub use frame::{ContentHasher, FrameRef, MARKER};
+pub use frame::{ContentHasher, FrameRef, MARKER, said};
 pub use limits::{LimitReached, Limits};
 pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
 pub use record::{Event, Record, Speaker, clean, first_date};

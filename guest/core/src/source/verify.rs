@@ -114,6 +114,7 @@ type Sink<'a> = &'a mut dyn FnMut(&str, &FrameRef<'_>);
 pub struct Verifier {
     given: Given,
     limits: Limits,
+    keep: usize,
     open: Option<OpenFile>,
     findings: VecDeque<Finding>,
     made: u64,
@@ -142,6 +143,7 @@ impl Verifier {
         Self {
             given,
             limits: *limits,
+            keep: 0,
             open: None,
             findings: VecDeque::new(),
             made: 0,
@@ -150,6 +152,11 @@ impl Verifier {
             counts: Counts::default(),
             old_layouts: BTreeSet::new(),
         }
+    }
+
+    /// Hands frames on with at most the first `bytes` bytes of their record: see [`Scanner::keep_records`].
+    pub fn keep_records(self, bytes: usize) -> Self {
+        Self { keep: bytes, ..self }
     }
 
     /// Opens a file, or notes that something else lies there. A file that is still open is closed first.
@@ -185,7 +192,9 @@ impl Verifier {
             FileClass::Derived | FileClass::Other => {}
         }
         let check = match class {
-            FileClass::Archive => Check::Archive(Box::new(Scanner::new(location, &self.limits))),
+            FileClass::Archive => {
+                Check::Archive(Box::new(Scanner::new(location, &self.limits).keep_records(self.keep)))
+            }
             FileClass::OlderArchive | FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
             FileClass::OldLayout | FileClass::Other => Check::Nothing,
         };

@@ -1,0 +1,192 @@
+//! `search`: the index is made of the records as they stand, then asked.
+
+use recollex_core::search::{
+    Document, Index, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Scratch, Speaker, Weights,
+};
+use recollex_core::session::Settings;
+use recollex_core::source::{EntryKind, FrameRef, Given, LimitReached, Record, Verifier, said};
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind};
+use crate::convert;
+use crate::tree::{self, Piece, Reader};
+
+/// Looks words up in the records of the workspace.
+pub(crate) fn search(settings: &Settings, query: &wit::Query) -> Result<wit::Answer, wit::Error> {
+    let limits =
+        Limits { top_k_max: u32::try_from(settings.top_k_max).unwrap_or(u32::MAX), query_bytes: settings.query_bytes };
+    let request = QueryRequest {
+        text: &query.text,
+        top_k: query.top_k,
+        scope: match query.scope {
+            wit::Scope::Any => None,
+            wit::Scope::Source => Some(Kind::Source),
+            wit::Scope::Topic => Some(Kind::Topic),
+        },
+        speaker: query.speaker.as_deref(),
+        path_prefix: query.path_prefix.as_deref(),
+        from: query.from.as_deref(),
+        to: query.to.as_deref(),
+        explain: query.explain,
+    };
+    let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
+    let corpus = Corpus::read(settings)?;
+    let ranking = corpus.index.search(&parsed, &mut Scratch::default());
+    let hits = ranking.hits.into_iter().map(|ranked| corpus.hit(ranked, settings));
+    Ok(wit::Answer { hits: hits.collect::<Result<_, _>>()?, truncated: ranking.truncated, findings: corpus.findings })
+}
+
+fn invalid(error: &QueryError) -> wit::Error {
+    wit::Error::Invalid(convert::problem("INVALID_ARGUMENT", error.reason(), None, error.to_string()))
+}
+
+/// Every record that can be found, and what is needed to show it.
+struct Corpus {
+    index: Index,
+    /// By document number.
+    records: Vec<Place>,
+    /// The archives, by the number that a place names.
+    files: Vec<Entry>,
+    findings: Vec<wit::Finding>,
+}
+
+/// Where a record is. What else a hit shows is read again with its text.
+struct Place {
+    file: u32,
+    record: Record,
+}
+
+impl Corpus {
+    /// Reads all archives. What cannot be read is a finding, not an error.
+    fn read(settings: &Settings) -> Result<Self, wit::Error> {
+        let entries =
+            tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+        let asked = entries.iter().map(|entry| entry.stamp.size).sum();
+        if asked > settings.index_bytes {
+            let (name, allowed) = ("limits.index-bytes", settings.index_bytes);
+            return Err(convert::limit(LimitReached { name, allowed, asked, subject: Some("sources".to_owned()) }));
+        }
+        let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let mut verifier = Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep);
+        let mut corpus = Self {
+            index: Index::new(Weights::default()),
+            records: Vec::new(),
+            files: Vec::new(),
+            findings: Vec::new(),
+        };
+        let mut full = None;
+        for entry in entries {
+            corpus.read_file(entry, &mut verifier, &mut full);
+        }
+        if let Some(limit) = full {
+            return Err(convert::limit(limit));
+        }
+        corpus.findings = verifier.take_findings(usize::MAX).into_iter().map(convert::finding).collect();
+        Ok(corpus)
+    }
+
+    fn read_file(&mut self, entry: Entry, verifier: &mut Verifier, full: &mut Option<LimitReached>) {
+        let kind = match entry.kind {
+            FileKind::File => EntryKind::File,
+            FileKind::Symlink => EntryKind::Symlink,
+            FileKind::Special => EntryKind::Special,
+            FileKind::Undecodable => EntryKind::Undecodable,
+        };
+        let class = verifier.file(&entry.path, kind);
+        if !class.wants_content() {
+            verifier.end(&mut |_, _| {});
+            return;
+        }
+        // At most as many files as documents matter, and documents are numbered by `u32`.
+        let file = self.files.len() as u32;
+        let mut reader = Reader::new(Area::Tree, &entry);
+        let mut add = |path: &str, frame: &FrameRef<'_>| {
+            if let Err(limit) = self.add(file, path, frame) {
+                *full = Some(limit);
+            }
+        };
+        loop {
+            match reader.next() {
+                Ok(Some(Piece::Text(text))) => verifier.push_text(&text, &mut add),
+                Ok(Some(Piece::Bytes(bytes))) => verifier.push_bytes(&bytes, &mut add),
+                Ok(None) => {
+                    verifier.end(&mut add);
+                    break;
+                }
+                Err(error) => {
+                    verifier.unreadable(&convert::in_words(&error));
+                    break;
+                }
+            }
+        }
+        self.files.push(entry);
+    }
+
+    fn add(&mut self, file: u32, path: &str, frame: &FrameRef<'_>) -> Result<(), LimitReached> {
+        let record = Record::new(path, frame);
+        let speaker = record.speaker.as_ref();
+        let document = Document {
+            id: &record.id,
+            path,
+            kind: Kind::Source,
+            time: &record.time,
+            label: &record.label,
+            speaker: speaker.map(|speaker| Speaker {
+                id: &speaker.id,
+                display: &speaker.display,
+                label: &speaker.label,
+            }),
+            text: said(frame.record, frame.time, frame.label),
+        };
+        self.index.add(&document).map_err(|full| LimitReached {
+            name: "search.documents",
+            allowed: u64::from(full.documents),
+            asked: u64::from(full.documents).saturating_add(1),
+            subject: None,
+        })?;
+        self.records.push(Place { file, record });
+        Ok(())
+    }
+
+    fn hit(&self, ranked: Ranked, settings: &Settings) -> Result<wit::Hit, wit::Error> {
+        let place = self.records.get(ranked.document.get());
+        let found = place.and_then(|place| Some((place, self.files.get(place.file as usize)?)));
+        // The index names only documents that were added, each with its place.
+        let Some((Place { record, .. }, entry)) = found else {
+            let problem = convert::problem("WRITER_FAILURE_UNKNOWN", "index-out-of-step", None, "search again");
+            return Err(wit::Error::Store(problem));
+        };
+        // Behind the brackets and the label comes what was said; both together are no longer than a header.
+        let head = record.time.len() + record.label.len();
+        let most = settings.hit_bytes.saturating_add(head as u64).saturating_add(64);
+        let text =
+            tree::read_range(Area::Tree, &entry.path, Some(&entry.stamp), record.offset, record.length.min(most))
+                .map_err(|error| convert::store_error(error, Some(&entry.path)))?;
+        let whole = text.len() as u64 >= record.length;
+        let said = said(&text, &record.time, &record.label);
+        let shown = said.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
+        let record = record.clone();
+        Ok(wit::Hit {
+            kind: wit::HitKind::Source,
+            evidence: vec![record.id.clone()],
+            id: record.id,
+            path: record.path,
+            anchor: record.anchor,
+            line: record.line,
+            text_cut: !whole || shown < said.len(),
+            text: said.get(..shown).unwrap_or_default().to_owned(),
+            time: record.time,
+            score: ranked.score,
+            speaker: record.speaker.map(convert::speaker),
+            trust: convert::trust(record.trust),
+            evidence_number: None,
+            block: None,
+            headings: Vec::new(),
+            signals: ranked
+                .signals
+                .into_iter()
+                .map(|signal| wit::Signal { name: signal.name, points: signal.points })
+                .collect(),
+        })
+    }
+}

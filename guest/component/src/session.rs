@@ -1,0 +1,289 @@
+//! The exports of a session: one function a verb.
+//!
+//! Each asks core whether the caller may, reads what core needs to decide, and carries the decision out.
+
+use std::collections::BTreeMap;
+
+use recollex_core::ids::is_internal_path;
+use recollex_core::session::{Backend, LineWindow, Settings, Verb, WorkspaceId, authorise, overclaims};
+use recollex_core::source::{Batch, BatchError, Change, Existing, ExistingScan, Outcome, Plan, Tier};
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::lock;
+use crate::bindings::recollex::memory::store::{self, Addition, Area, Change as StoreChange, Edit, Expect, StoreError};
+use crate::convert;
+use crate::panic;
+use crate::read::{self, Target};
+use crate::search;
+use crate::survey::{Survey, Verification};
+use crate::tree::{self, Piece, Reader};
+
+/// How often a change is planned again because another program came in between.
+const PLAN_TRIES: u32 = 4;
+
+/// A workspace open for one caller.
+pub(crate) struct Session {
+    tier: Option<Tier>,
+    settings: Settings,
+}
+
+impl Session {
+    fn allow(&self, verb: Verb) -> Result<(), wit::Error> {
+        authorise(self.tier, verb).map_err(convert::denied)
+    }
+
+    /// Everything that one survey says. A root that cannot be listed means that memory is broken.
+    fn survey(&self) -> Result<Survey, wit::Error> {
+        Survey::start("", &self.settings.limits()).map_err(broken)
+    }
+
+    fn revision(&self) -> Result<String, wit::Error> {
+        let (_, _, revision) = self.survey()?.finish();
+        Ok(revision.to_string())
+    }
+
+    fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
+        let wait = u32::try_from(self.settings.lock_wait_ms).unwrap_or(u32::MAX);
+        lock::acquire(wait, purpose).map_err(convert::lock_error)
+    }
+}
+
+impl wit::GuestSession for Session {
+    fn open(options: wit::OpenOptions) -> Result<wit::Session, wit::Error> {
+        let pairs = options.settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str()));
+        let settings = Settings::parse(pairs).map_err(|error| convert::bad_setting(&error))?;
+        if settings.backend == Backend::None {
+            let problem = convert::problem(
+                "MEMORY_DISABLED",
+                "backend-none",
+                None,
+                "memory is switched off (`backend` is `none`); nothing was read or written",
+            );
+            return Err(wit::Error::Unavailable((wit::Health::Off, problem)));
+        }
+        panic::report_to_log();
+        Ok(wit::Session::new(Self { tier: options.tier.map(convert::core_tier), settings }))
+    }
+
+    fn init(&self) -> Result<wit::Initialised, wit::Error> {
+        self.allow(Verb::Init)?;
+        if let Some(id) = workspace_id()? {
+            return Ok(wit::Initialised { workspace: id.to_string(), created: false, revision: self.revision()? });
+        }
+        let guard = self.lock("init")?;
+        let base = generation()?;
+        // Somebody may have been faster while we waited.
+        let (id, created) = match workspace_id()? {
+            Some(id) => (id, false),
+            None => {
+                let (id, change) = new_workspace_id();
+                store::commit(&guard, base, &[change])
+                    .map_err(|error| convert::commit_error(error, || self.revision().unwrap_or_default()))?;
+                (id, true)
+            }
+        };
+        drop(guard);
+        Ok(wit::Initialised { workspace: id.to_string(), created, revision: self.revision()? })
+    }
+
+    fn status(&self) -> Result<wit::Status, wit::Error> {
+        self.allow(Verb::Status)?;
+        let (summary, findings, revision) = self.survey()?.finish();
+        let holder = lock::current().ok().flatten();
+        Ok(wit::Status {
+            health: convert::health(summary.health),
+            reasons: findings.into_iter().map(convert::finding).collect(),
+            workspace: workspace_id()?.map(|id| id.to_string()),
+            revision: revision.to_string(),
+            counts: convert::counts(&summary.counts),
+            lock: wit::LockState { held: holder.is_some(), holder: holder.as_ref().map(convert::holder_in_words) },
+        })
+    }
+
+    fn archive(&self, turns: Vec<wit::Turn>) -> Result<wit::Archived, wit::Error> {
+        self.allow(Verb::Archive)?;
+        let limits = self.settings.limits();
+        let records: Vec<_> = turns.into_iter().map(convert::new_record).collect();
+        let overclaims = overclaims(self.tier, &records);
+        if !overclaims.is_empty() {
+            return Err(refused(overclaims));
+        }
+        let batch = Batch::check(records, &limits).map_err(|error| match error {
+            BatchError::Refused(problems) => refused(problems),
+            BatchError::Limit(limit) => convert::limit(limit),
+        })?;
+        let guard = self.lock("archive")?;
+        let mut tries = PLAN_TRIES;
+        let plan = loop {
+            let base = generation()?;
+            let plan = plan(&batch, &limits)?;
+            if plan.changes.is_empty() {
+                break plan;
+            }
+            let mut changes: Vec<StoreChange> = plan.changes.iter().map(append).collect();
+            if workspace_id()?.is_none() {
+                changes.push(new_workspace_id().1);
+            }
+            match store::commit(&guard, base, &changes) {
+                Ok(_) => break plan,
+                Err(store::CommitError::Stale(_) | store::CommitError::Changed(_)) if tries > 1 => tries -= 1,
+                Err(error) => return Err(convert::commit_error(error, || self.revision().unwrap_or_default())),
+            }
+        };
+        drop(guard);
+        Ok(wit::Archived { turns: plan.records.into_iter().map(archived).collect(), revision: self.revision()? })
+    }
+
+    fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
+        self.allow(Verb::Search)?;
+        search::search(&self.settings, &query)
+    }
+
+    fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {
+        self.allow(Verb::Get)?;
+        let lines = if max_lines == 0 { self.settings.get_lines } else { u64::from(max_lines) };
+        let window = |from| LineWindow::new(from, lines, self.settings.get_bytes);
+        match Target::find(&target)? {
+            Target::File(entry) => read::file(&entry, window(from_line.unwrap_or(1)), &self.settings.limits()),
+            Target::Record { entry, id } => {
+                read::record(&entry, &id, |first| window(from_line.unwrap_or(first)), &self.settings.limits())
+            }
+        }
+    }
+
+    fn browse(&self, prefix: String, cursor: Option<String>, max: u32) -> Result<wit::Listing, wit::Error> {
+        self.allow(Verb::Browse)?;
+        let prefix = visible_prefix(&prefix)?;
+        let most = u32::try_from(self.settings.browse_files).unwrap_or(u32::MAX);
+        let max = if max == 0 { most } else { max };
+        let page =
+            store::entries(Area::Tree, prefix, cursor.as_deref(), max).map_err(|error| at_prefix(error, prefix))?;
+        let files = page.entries.iter().filter(|entry| tree::is_file(entry)).map(read::listed);
+        Ok(wit::Listing { files: files.collect(), next: page.next })
+    }
+
+    fn verify(&self, prefix: String) -> Result<wit::Verification, wit::Error> {
+        self.allow(Verb::Verify)?;
+        let prefix = visible_prefix(&prefix)?;
+        let survey = Survey::start(prefix, &self.settings.limits()).map_err(|error| at_prefix(error, prefix))?;
+        Ok(wit::Verification::new(Verification::new(survey)))
+    }
+}
+
+fn refused(problems: Vec<recollex_core::source::Problem>) -> wit::Error {
+    wit::Error::Refused(problems.into_iter().map(convert::problem_of).collect())
+}
+
+/// A listing of the whole workspace failed.
+fn broken(error: StoreError) -> wit::Error {
+    match convert::store_error(error, None) {
+        wit::Error::Store(problem) => wit::Error::Unavailable((wit::Health::Broken, problem)),
+        wit::Error::Refused(problems) => {
+            let first = problems.into_iter().next();
+            let problem = first.unwrap_or_else(|| convert::problem("MEMORY_NOT_FOUND", "unreadable", None, ""));
+            wit::Error::Unavailable((wit::Health::Broken, problem))
+        }
+        other => other,
+    }
+}
+
+fn at_prefix(error: StoreError, prefix: &str) -> wit::Error {
+    if prefix.is_empty() { broken(error) } else { convert::store_error(error, Some(prefix)) }
+}
+
+/// A prefix without slashes at its ends, unless it leads where no read verb shows anything (D11).
+fn visible_prefix(prefix: &str) -> Result<&str, wit::Error> {
+    let prefix = prefix.trim_matches('/');
+    if is_internal_path(prefix) { Err(read::internal(prefix)) } else { Ok(prefix) }
+}
+
+fn generation() -> Result<u64, wit::Error> {
+    store::generation().map_err(broken)
+}
+
+/// The workspace's id, if it has a sound one.
+fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
+    let path = WorkspaceId::PATH;
+    match store::read_text(Area::Runtime, path, None, 0, 1024) {
+        Ok(chunk) => Ok(if chunk.eof { WorkspaceId::parse(&chunk.text) } else { None }),
+        Err(StoreError::NotFound | StoreError::NotText(_)) => Ok(None),
+        Err(error) => Err(convert::store_error(error, Some(path))),
+    }
+}
+
+fn new_workspace_id() -> (WorkspaceId, StoreChange) {
+    let random = wasi::random::random::get_random_bytes(4);
+    let mut four = [0; 4];
+    // A host that gives fewer bytes than asked for gives a weaker name, not a trap.
+    for (to, from) in four.iter_mut().zip(random) {
+        *to = from;
+    }
+    let id = WorkspaceId::new(four);
+    let change = StoreChange {
+        area: Area::Runtime,
+        path: WorkspaceId::PATH.to_owned(),
+        expect: Expect::Any,
+        edit: Edit::Put(id.file()),
+    };
+    (id, change)
+}
+
+/// Reads what the batch must know of its archives, and plans.
+fn plan(batch: &Batch, limits: &recollex_core::source::Limits) -> Result<Plan, wit::Error> {
+    let mut existing = BTreeMap::new();
+    for path in batch.paths() {
+        if let Some(found) = scan(batch, path, limits)? {
+            existing.insert(path.to_owned(), found);
+        }
+    }
+    let mut comparison = batch.compare(existing).map_err(refused)?;
+    while let Some(range) = comparison.wanted() {
+        let path = range.path.clone();
+        let piece = tree::read_range(Area::Tree, &path, None, range.offset, range.length)
+            .map_err(|error| convert::store_error(error, Some(&path)))?;
+        if piece.is_empty() {
+            return Err(convert::store_error(StoreError::Changed, Some(&path)));
+        }
+        comparison.supply(piece.as_bytes());
+    }
+    comparison.plan().map_err(|range| convert::store_error(StoreError::Changed, Some(&range.path)))
+}
+
+/// None: there is no such archive.
+fn scan(batch: &Batch, path: &str, limits: &recollex_core::source::Limits) -> Result<Option<Existing>, wit::Error> {
+    let failed = |error| convert::store_error(error, Some(path));
+    let entry = match tree::find(Area::Tree, path) {
+        Ok(Some(entry)) => entry,
+        Ok(None) => return Ok(None),
+        // Something else lies where the archive or one of its directories belongs: the commit says what.
+        Err(StoreError::Denied(_)) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut scan = ExistingScan::new(batch, path, limits);
+    let mut reader = Reader::new(Area::Tree, &entry);
+    while let Some(piece) = reader.next().map_err(failed)? {
+        match piece {
+            Piece::Text(text) => scan.push_text(&text),
+            Piece::Bytes(bytes) => scan.push_bytes(&bytes),
+        }
+    }
+    Ok(Some(scan.finish()))
+}
+
+fn append(change: &Change) -> StoreChange {
+    StoreChange {
+        area: Area::Tree,
+        path: change.path.clone(),
+        expect: Expect::Any,
+        edit: Edit::Append(Addition { length: change.from.bytes, text: change.text.clone() }),
+    }
+}
+
+fn archived(kept: recollex_core::source::Kept) -> wit::ArchivedTurn {
+    let (outcome, digests) = match kept.outcome {
+        Outcome::Archived => (wit::Outcome::Archived, None),
+        Outcome::Already => (wit::Outcome::Already, None),
+        Outcome::Differs { kept, offered } => (wit::Outcome::Differs, Some((kept.hex(), offered.hex()))),
+    };
+    wit::ArchivedTurn { id: kept.id.to_string(), path: kept.path, anchor: kept.anchor, outcome, digests }
+}
