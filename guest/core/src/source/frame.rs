@@ -28,7 +28,8 @@ pub(super) const RECORD_LINES_MAX: u64 = 999_999_999;
 ///                  <!-- record-lines:N -->        record_lines
 /// record_offset -> [time] label: text…            record_line
 ///                  …                              N lines in all, record_length bytes without the last LF
-///                  (an empty line)                end_line, at the latest when something follows
+///                  (an empty line)                end_line
+/// end ->
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRef<'a> {
@@ -38,6 +39,8 @@ pub struct FrameRef<'a> {
     pub id_digest: Digest,
     /// Of the anchor line.
     pub offset: u64,
+    /// Behind the empty line. Where the file ends right behind the record, that is one more than its length.
+    pub end: u64,
     /// The frame's first line.
     pub anchor_line: u64,
     /// The line with the metadata.

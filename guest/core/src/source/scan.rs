@@ -278,7 +278,7 @@ impl Scanner {
                 }
             }
             State::Terminator => {
-                self.hand_on_open(self.offset, sink);
+                self.hand_on_open(sink);
                 self.valid = Resume { bytes: self.offset, lines: self.line, tail: Tail::AfterRecord };
             }
             State::Frame | State::Gap | State::Faulty => {}
@@ -395,7 +395,7 @@ impl Scanner {
             let (start, line) = (self.offset, self.line);
             let whole = record_end + 1;
             self.advance(whole, lines + 1);
-            self.hand_on(&header, text, record, (start, line), start + record_end as u64, self.offset, sink);
+            self.hand_on(&header, text, record, (start, line), start + record_end as u64, sink);
             self.valid = Resume { bytes: self.offset, lines: self.line - 1, tail: Tail::AfterBlank };
             return Some(whole);
         }
@@ -425,7 +425,7 @@ impl Scanner {
             return Some(self.stop(FindingCode::MissingTerminator, 0, 0));
         }
         if self.state == State::Terminator {
-            self.hand_on_open(self.offset + 1, sink);
+            self.hand_on_open(sink);
         }
         self.state = State::Frame;
         self.advance(1, 1);
@@ -482,9 +482,9 @@ impl Scanner {
         self.count(rest);
     }
 
-    fn hand_on_open(&mut self, end: u64, sink: Sink<'_>) {
+    fn hand_on_open(&mut self, sink: Sink<'_>) {
         let open = core::mem::take(&mut self.open);
-        self.hand_on(&open.header, &open.text, &open.record, (open.offset, open.line), self.offset, end, sink);
+        self.hand_on(&open.header, &open.text, &open.record, (open.offset, open.line), self.offset, sink);
         self.open = open;
     }
 
@@ -497,7 +497,6 @@ impl Scanner {
         record: &str,
         (offset, line): (u64, u64),
         record_end: u64,
-        end: u64,
         sink: Sink<'_>,
     ) {
         self.frames += 1;
@@ -509,7 +508,7 @@ impl Scanner {
             id: part(&header.id),
             id_digest: Digest(header.id_digest),
             offset,
-            end,
+            end: record_end + 1,
             anchor_line: line,
             meta_line: header.metadata.map(|_| line + header.meta_line),
             record_line: line + header.record_line,
