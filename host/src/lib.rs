@@ -4,6 +4,32 @@
 //! them what they import: a store over one directory, a lock, a clock, randomness, a log. What a component cannot do is
 //! as much part of it as what it can: it touches one workspace and nothing else, within [`Limits`] of time, memory and
 //! output, and a fault in it is an [`Error`] with a name, after which the next call works.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use recollex::workspace::{Query, Turn};
+//! use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session, Tier};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let runtime = Runtime::new(RuntimeOptions::default())?;
+//!     let mut session = Session::open(&runtime, Path::new("memory"), OpenOptions::new(Tier::Owner))?;
+//!     session.init()?;
+//!     session.archive(&[Turn::new("my-agent", "monday", "1", "user", "The key is under the third pot.")])?;
+//!     for hit in session.search(&Query::new("key", 5))?.hits {
+//!         println!("{}: {}", hit.path, hit.text);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! One [`Runtime`] serves a whole program; a [`Session`] is one caller on one workspace, an [`Archive`] one archive that
+//! is checked in memory. Calls are synchronous and belong on a thread that may block. A program with bytes elsewhere than
+//! in a directory implements [`store::Store`] and [`lock::Lock`] and opens sessions over its own [`Medium`].
+//!
+//! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
+//! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
+//! behind that; `versions` refuses components that do not fit.
 
 #![forbid(unsafe_code)]
 

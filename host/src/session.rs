@@ -13,12 +13,12 @@ use wasmtime::component::ResourceAny;
 use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    self, Answer, Archived, Excerpt, GuestSession, Initialised, Listing, Query, Report, Setting, Status, Turn,
+    self, Answer, Archived, Excerpt, GuestSession, Initialised, Listing, Query, Report, Scope, Setting, Status, Turn,
 };
 use crate::call;
 use crate::error::Error;
 use crate::imports::Host;
-use crate::lock::Lock;
+use crate::lock::{FileLock, Lock};
 use crate::observer::{Observer, Silent};
 use crate::runtime::Runtime;
 use crate::store;
@@ -82,10 +82,10 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// The directory `root`.
-    fn directory(root: &Path) -> Result<Self, Error> {
-        let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
-        Err(Error::Io { path: root.to_path_buf(), source })
+    /// The directory `root`, with the lock that other programs on it take too. Touches nothing.
+    #[must_use]
+    pub fn directory(root: &Path) -> Self {
+        Self { store: Arc::new(store::Directory::new(root)), lock: Arc::new(FileLock::new(root)) }
     }
 }
 
@@ -123,9 +123,9 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Memory`] when the component refuses the options, `unavailable` with `off` for `backend=none`;
-    /// [`Error::Io`] when `root` cannot be a workspace; [`Error::Limit`] and [`Error::Trap`] as any call.
+    /// [`Error::Limit`] and [`Error::Trap`] as any call.
     pub fn open(runtime: &Runtime, root: &Path, options: OpenOptions) -> Result<Self, Error> {
-        Self::over(runtime, Medium::directory(root)?, options)
+        Self::over(runtime, Medium::directory(root), options)
     }
 
     /// Opens the workspace on a medium of the program's own.
@@ -256,6 +256,52 @@ impl fmt::Debug for Session {
             .field("options", &self.options)
             .field("live", &self.live.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+impl Turn {
+    /// A turn of which no more is known than who said what where. It is `pending`: evidence becomes trusted by the word
+    /// of the runtime that saw it, which says so in [`trust`](Turn::trust).
+    #[must_use]
+    pub fn new(
+        provider: impl Into<String>,
+        thread: impl Into<String>,
+        id: impl Into<String>,
+        role: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            thread: thread.into(),
+            id: id.into(),
+            ordinal: 0,
+            role: role.into(),
+            text: text.into(),
+            time: None,
+            speaker_id: None,
+            speaker_display: None,
+            speaker_kind: None,
+            principal: None,
+            tier: None,
+            trust: "pending".to_owned(),
+        }
+    }
+}
+
+impl Query {
+    /// A search for these words everywhere, for at most `top_k` hits.
+    #[must_use]
+    pub fn new(text: impl Into<String>, top_k: u32) -> Self {
+        Self {
+            text: text.into(),
+            top_k,
+            scope: Scope::Any,
+            speaker: None,
+            path_prefix: None,
+            from: None,
+            to: None,
+            explain: false,
+        }
     }
 }
 
