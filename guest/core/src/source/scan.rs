@@ -226,7 +226,10 @@ impl Scanner {
             match checked {
                 Ok(()) => self.last_line.follow(piece),
                 // Of the character that is none, the first bytes may have come with an earlier piece.
-                Err(_) if text_bytes == 0 => self.not_utf8(utf8.waiting(), piece, sink),
+                Err(_) if text_bytes == 0 => {
+                    let ahead = utf8.waiting().get(..waiting).unwrap_or_default();
+                    self.not_utf8(ahead, piece, sink);
+                }
                 Err(_) => {
                     let (text, rest) =
                         piece.split_at_checked(text_bytes.saturating_sub(waiting)).unwrap_or((piece, &[]));
