@@ -1,1 +1,8 @@
-//! x
+//! What proves Recollex: vectors over every engine, and the pieces that the integration tests and benchmarks share.
+//!
+//! See `README.md` beside this crate for how to run it all and what a row is.
+
+pub mod built;
+pub mod deviations;
+pub mod engine;
+pub mod vectors;

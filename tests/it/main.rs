@@ -1,0 +1,9 @@
+//! Integration tests, in one binary so that everything is linked once. Each module says what it proves.
+
+mod cli;
+mod contract;
+mod layers;
+mod limits;
+mod python;
+mod support;
+mod vectors;

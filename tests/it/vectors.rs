@@ -1,0 +1,64 @@
+//! Every vector passes on every engine that can run it, save the deviations that a decision demands.
+
+use recollex_tests::built;
+use recollex_tests::deviations::Deviations;
+use recollex_tests::engine::EngineName;
+use recollex_tests::vectors::{self, Totals, VectorFile};
+
+fn passes(engine: EngineName, ran: &[&str]) {
+    let directory = built::repository().join("tests/vectors");
+    let files = VectorFile::find(&[directory], &[]).unwrap();
+    let deviations = Deviations::shipped().unwrap();
+    let mut started = engine.start().unwrap_or_else(|error| panic!("{engine:?} does not start: {error}"));
+    let mut totals = Totals::default();
+    let mut failures = Vec::new();
+    for file in &files {
+        let report = vectors::run(started.as_mut(), file, &deviations);
+        println!("{report}");
+        assert!(
+            report.run() > 0 || !ran.contains(&&*file.name),
+            "{engine:?} ran no row of {}, which it is meant to run",
+            file.name
+        );
+        totals.add(&report);
+        failures.extend(report.failures.iter().map(ToString::to_string));
+    }
+    assert!(failures.is_empty(), "{engine:?}: {totals}\n{}", failures.join("\n"));
+}
+
+#[test]
+fn native() {
+    passes(EngineName::Native, &["frames_parse", "frames_write", "ids"]);
+}
+
+#[test]
+fn wasm() {
+    passes(EngineName::Wasm, &["frames_parse", "frames_write", "ids"]);
+}
+
+#[test]
+fn component() {
+    passes(EngineName::Component, &["frames_write"]);
+}
+
+#[test]
+fn verifier() {
+    passes(EngineName::Verifier, &["frames_parse"]);
+}
+
+/// Natively and in wasm core does the same to the byte, also where rows compare only a part.
+#[test]
+fn native_and_wasm_agree() {
+    let directory = built::repository().join("tests/vectors");
+    let mut native = EngineName::Native.start().unwrap();
+    let mut wasm = EngineName::Wasm.start().unwrap();
+    let mut compared = 0;
+    for file in VectorFile::find(&[directory], &[]).unwrap() {
+        for row in &file.rows {
+            let (native, wasm) = (native.observe(&file.name, &row.input), wasm.observe(&file.name, &row.input));
+            assert_eq!(native, wasm, "{}/{}", file.name, row.name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "nothing was compared");
+}

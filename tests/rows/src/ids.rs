@@ -1,0 +1,120 @@
+//! Rows of `ids.jsonl` that are about sources: locations, speakers, labels, metadata; and about workspaces: their id and
+//! the flat revision.
+//!
+//! One row is one value; its `kind` says which rule it is about. Kinds of topics and times come with their modules.
+
+use std::collections::BTreeMap;
+
+use recollex_core::ids::{FlatRevision, SourceId, SpeakerId, is_internal_path, label, path_order};
+use recollex_core::session::WorkspaceId;
+use recollex_core::source::{Batch, BatchError, Limits, NewRecord};
+use recollex_core::text::identity_part;
+use serde_json::{Value, json};
+
+use crate::{Input, Malformed, Observed, Outcome};
+
+/// The runtime directory's file that counts in a revision.
+const RUNTIME_FILE: &str = ".scriptorium/runtime.json";
+
+pub(crate) fn observe(input: &Input<'_>) -> Observed {
+    let shown = match input.field("kind")?.text()? {
+        "source_location" => source_location(input.field("source_id")?.text()?),
+        "speaker_encode" => speaker_encode(input.field("value")?.text()?),
+        "speaker_canonical" => SpeakerId::from_marker(input.field("value")?.text()?).is_some().into(),
+        "identity_part" => identity_part(input.field("value")?.text()?).into(),
+        "speaker_label" => speaker_label(input)?,
+        "source_meta" => source_meta(&input.field("value")?)?,
+        "revision" => revision(input)?,
+        "workspace_id" => workspace_id(input.field("file")?.optional_text()?),
+        _ => return Ok(Outcome::not_here("no rule about sources or workspaces, or not yet")),
+    };
+    Ok(Outcome::Shown(shown))
+}
+
+fn source_location(text: &str) -> Value {
+    let id = SourceId::parse(text).ok();
+    json!({
+        "legacy": id.as_ref().map(|id| [id.legacy_path(), id.anchor()]),
+        "v2": id.as_ref().map(|id| [id.v2_path(), id.anchor()]),
+        "valid_v2_source_id": SourceId::for_writing(text).is_ok(),
+    })
+}
+
+fn speaker_encode(raw: &str) -> Value {
+    let marker = SpeakerId::new(raw).marker();
+    let back = SpeakerId::from_marker(&marker);
+    json!({"canonical_roundtrip": back.is_some_and(|id| id.as_str() == raw), "encoded": marker})
+}
+
+fn speaker_label(input: &Input<'_>) -> Result<Value, Malformed> {
+    let part = |name| Ok::<_, Malformed>(input.field(name)?.optional_text()?.unwrap_or_default());
+    let label = label(part("display")?, part("speaker_id")?, part("role")?);
+    // The row's id is that of the record it was observed on, which the label has no part in.
+    Ok(json!({"label": label, "source_id": "p/t/m"}))
+}
+
+/// The metadata line of a record with these fields, as it is written.
+fn source_meta(value: &Input<'_>) -> Result<Value, Malformed> {
+    let field = |name| match value.maybe(name) {
+        Some(field) => Ok::<_, Malformed>(field.optional_text()?.map(str::to_owned)),
+        None => Ok(None),
+    };
+    let record = NewRecord {
+        provider: "p".to_owned(),
+        thread: "t".to_owned(),
+        id: "m".to_owned(),
+        role: "user".to_owned(),
+        trust: field("trust_state")?.unwrap_or_default(),
+        speaker_kind: field("speaker_kind")?,
+        principal: field("principal_id")?,
+        tier: field("authority_tier")?,
+        ..NewRecord::default()
+    };
+    let batch = match Batch::check(vec![record], &Limits::default()) {
+        Ok(batch) => batch,
+        Err(BatchError::Refused(problems)) => {
+            return Ok(json!({"error": {"code": problems.first().map(|problem| problem.reason)}}));
+        }
+        Err(BatchError::Limit(limit)) => return Ok(json!({"error": {"code": limit.name}})),
+    };
+    let plan = batch.compare(BTreeMap::new()).ok().and_then(|comparison| comparison.plan().ok());
+    let text = plan.and_then(|plan| plan.changes.into_iter().next()).map(|change| change.text).unwrap_or_default();
+    Ok(text.lines().find(|line| line.starts_with("<!-- source-meta:")).into())
+}
+
+fn revision(input: &Input<'_>) -> Result<Value, Malformed> {
+    let mut files = input
+        .field("files")?
+        .entries()?
+        .map(|(path, content)| Ok((path, content.bytes()?)))
+        .collect::<Result<Vec<_>, Malformed>>()?;
+    files.sort_by(|(a, _), (b, _)| path_order(a, b));
+    let mut flat = FlatRevision::new();
+    for (path, content) in files.iter().filter(|(path, _)| !is_internal_path(path) || *path == RUNTIME_FILE) {
+        flat.file(path);
+        flat.push(content);
+    }
+    let identity = files.iter().find(|(path, _)| path.strip_prefix(".scriptorium/") == Some(WorkspaceId::PATH));
+    let identity = identity.and_then(|(_, content)| WorkspaceId::parse(core::str::from_utf8(content).ok()?));
+    let visible: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| !is_internal_path(path)).collect();
+    Ok(json!({
+        "revision": flat.finish(),
+        "visible_files": visible,
+        "identity": identity.map_or_else(|| "workspace".to_owned(), |id| id.to_string()),
+    }))
+}
+
+/// What becomes of a `workspace-id` file: rows write a new id as its pattern.
+fn workspace_id(file: Option<&str>) -> Value {
+    let kept = file.and_then(WorkspaceId::parse);
+    let now = kept.unwrap_or_else(|| WorkspaceId::new([0x0a, 0x1b, 0x2c, 0x3d]));
+    let value = match kept {
+        Some(id) => id.to_string(),
+        None => "<fresh w-[0-9a-f]{8}>".to_owned(),
+    };
+    json!({
+        "kept": kept.is_some(),
+        "value": value,
+        "file_after_matches": WorkspaceId::parse(&now.file()) == Some(now),
+    })
+}

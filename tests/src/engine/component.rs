@@ -1,0 +1,197 @@
+//! The shipped component `memory`, over a real directory, through the host library.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use recollex::types::Tier;
+use recollex::workspace::Turn;
+use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
+use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, timestamp};
+use serde_json::{Map, Value, json};
+
+use super::Engine;
+
+/// Runs behaviour rows as a program that embeds the host library would: one directory, one session a call.
+pub struct Component {
+    runtime: Runtime,
+}
+
+/// Why a row could not be run.
+#[derive(Debug, thiserror::Error)]
+enum RowError {
+    #[error(transparent)]
+    Row(#[from] Malformed),
+    #[error("temporary workspace: {0}")]
+    Io(#[from] io::Error),
+    #[error("{doing}: {} {error}", error.code())]
+    Host { doing: &'static str, error: recollex::Error },
+}
+
+impl Component {
+    /// Compiles the component.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn start() -> Result<Self, recollex::Error> {
+        Ok(Self { runtime: Runtime::new(RuntimeOptions::default())? })
+    }
+
+    fn open(&self, root: &Path) -> Result<Session, RowError> {
+        Session::open(&self.runtime, root, OpenOptions::new(Tier::Owner))
+            .map_err(|error| RowError::Host { doing: "open", error })
+    }
+
+    fn write_frames(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let calls: Vec<Input<'_>> = input.field("calls")?.elements()?.collect();
+        if calls.iter().any(|call| call.maybe("records").is_none()) {
+            return Ok(Outcome::not_here("sessions of D-files come with a later step"));
+        }
+        let directory = tempfile::tempdir()?;
+        let root = directory.path().join("workspace");
+        for (path, content) in input.field("existing")?.entries()? {
+            let target = root.join(path);
+            fs::create_dir_all(target.parent().unwrap_or(&root))?;
+            fs::write(target, content.bytes()?)?;
+        }
+        self.open(&root)?.init().map_err(|error| RowError::Host { doing: "init", error })?;
+
+        let mut shown = Vec::new();
+        for call in calls {
+            let turns =
+                call.field("records")?.elements()?.map(|record| turn(&record)).collect::<Result<Vec<_>, _>>()?;
+            let before = snapshot(&root)?;
+            let result = self.open(&root)?.archive(&turns);
+            shown.push(match result {
+                Ok(archived) => {
+                    json!({"ok": true, "refs": archived.turns.iter().map(|turn| &turn.id).collect::<Vec<_>>()})
+                }
+                Err(error @ recollex::Error::Memory(_)) => {
+                    let mut fault = Map::new();
+                    fault.insert("code".to_owned(), error.reason().unwrap_or(error.code()).into());
+                    fault.insert("subject".to_owned(), subject(&error).into());
+                    json!({"ok": false, "error": fault, "unchanged": snapshot(&root)? == before})
+                }
+                Err(error) => return Err(RowError::Host { doing: "archive", error }),
+            });
+        }
+        Ok(Outcome::Shown(json!({
+            "calls": shown,
+            "files": files(&root)?,
+            "rescan": self.rescan(&root)?,
+            "modes": modes(&root)?,
+        })))
+    }
+
+    /// Which archives are whole, by what verification finds; archives that are no text are left out, as rows do.
+    fn rescan(&self, root: &Path) -> Result<Map<String, Value>, RowError> {
+        let mut faulty: BTreeMap<String, bool> = BTreeMap::new();
+        let host = |doing| move |error| RowError::Host { doing, error };
+        let mut session = self.open(root)?;
+        let mut verification = session.verify("").map_err(host("verify"))?;
+        while let Some(findings) = verification.step(&mut session, u64::MAX).map_err(host("verify"))? {
+            for finding in findings.into_iter().filter(|finding| finding.severity == recollex::types::Severity::Error) {
+                *faulty.entry(finding.path.unwrap_or_default()).or_default() |= finding.code == "invalid-utf8";
+            }
+        }
+        let mut whole = Map::new();
+        for path in files(root)?.keys().filter(|path| is_archive_path(path)) {
+            match faulty.get(path) {
+                Some(true) => {}
+                found => drop(whole.insert(path.clone(), found.is_none().into())),
+            }
+        }
+        Ok(whole)
+    }
+}
+
+impl Engine for Component {
+    fn observe(&mut self, file: &str, input: &Value) -> Result<Outcome, String> {
+        match file {
+            "frames_write" => self.write_frames(&Input::new(input)).map_err(|error| error.to_string()),
+            _ => Ok(Outcome::not_here("no behaviour of the component, or not yet")),
+        }
+    }
+}
+
+/// What a refusal is about; a collision's two paths as rows write them.
+fn subject(error: &recollex::Error) -> Option<String> {
+    let problem = error.problems().first()?;
+    problem.subject.clone().or_else(|| problem.path.clone())
+}
+
+/// A row's record as a runtime would hand it over.
+fn turn(record: &Input<'_>) -> Result<Turn, Malformed> {
+    let optional = |name: &str| Ok::<_, Malformed>(record.field(name)?.optional_text()?.map(str::to_owned));
+    let text = |name: &str| Ok::<_, Malformed>(record.field(name)?.text()?.to_owned());
+    Ok(Turn {
+        provider: text("provider")?,
+        thread: text("thread_id")?,
+        id: text("message_id")?,
+        ordinal: record.field("ordinal")?.integer()?,
+        role: text("role")?,
+        text: text("content")?,
+        time: timestamp(&record.field("timestamp")?)?,
+        speaker_id: optional("speaker_id")?,
+        speaker_display: optional("speaker_display")?,
+        speaker_kind: optional("speaker_kind")?,
+        principal: optional("principal_id")?,
+        tier: optional("authority_tier")?,
+        trust: text("trust_state")?,
+    })
+}
+
+/// Every file below `root` with its bytes, and every directory.
+fn snapshot(root: &Path) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
+    let mut found = BTreeMap::new();
+    walk(root, "", &mut |path, at| {
+        found.insert(path.to_owned(), if at.is_dir() { None } else { Some(fs::read(at)?) });
+        Ok(())
+    })?;
+    // The lock file comes into being when the lock is first taken, as an empty file; it says nothing of what is kept.
+    found.retain(|path, _| !path.ends_with("/write.lock"));
+    Ok(found)
+}
+
+/// The files below `sources/`, in the rows' shape.
+fn files(root: &Path) -> io::Result<Map<String, Value>> {
+    let mut found = Map::new();
+    walk(&root.join("sources"), "sources/", &mut |path, at| {
+        if at.is_file() {
+            found.insert(path.to_owned(), bytes_value(&fs::read(at)?));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The modes of what was made below `sources/`, in the rows' shape.
+fn modes(root: &Path) -> io::Result<Map<String, Value>> {
+    let mut found = Map::new();
+    walk(&root.join("sources"), "sources/", &mut |path, at| {
+        let mode = fs::symlink_metadata(at)?.permissions().mode() & 0o7777;
+        found.insert(path.to_owned(), format!("0o{mode:o}").into());
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls `visit` with each path below `directory`, `prefix` before it. Nothing there: nothing is visited.
+fn walk(directory: &Path, prefix: &str, visit: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        visit(&path, &entry.path())?;
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), &format!("{path}/"), visit)?;
+        }
+    }
+    Ok(())
+}

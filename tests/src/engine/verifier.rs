@@ -1,0 +1,200 @@
+//! The shipped component `verifier`, which imports nothing, through the host library.
+//!
+//! Its interface shows less than a row notes down: records without their text, completeness as findings. So a row's
+//! expectation is first cut down to what can be shown, and the text of each record is looked up in the input by the
+//! offsets that the verifier gives.
+
+use recollex::bindings::archive_view::Summary;
+use recollex::types::{Finding, Severity, SourceRecord, Tier, Trust};
+use recollex::{Archive, Runtime, RuntimeOptions};
+use recollex_test_rows::{Input, Malformed, Outcome};
+use serde_json::{Map, Value, json};
+
+use super::Engine;
+
+/// Length of the pieces in which a file is handed over besides whole: short and odd, so that every kind of line and
+/// character is cut somewhere.
+const PIECE: usize = 7;
+
+/// Runs reading rows through the verifier.
+pub struct Verifier {
+    runtime: Runtime,
+}
+
+/// What the verifier said of one file.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    records: Vec<SourceRecord>,
+    findings: Vec<Finding>,
+    summary: Summary,
+}
+
+/// Why a row could not be run.
+#[derive(Debug, thiserror::Error)]
+enum RowError {
+    #[error(transparent)]
+    Row(#[from] Malformed),
+    #[error("{} {error}", error.code())]
+    Host { error: recollex::Error },
+    #[error("handed over {how} it says something else: {said:?} instead of {whole:?}")]
+    Pieces { how: &'static str, said: Box<Said>, whole: Box<Said> },
+    #[error("a record lies outside its file: {0:?}")]
+    Outside(Box<SourceRecord>),
+}
+
+impl From<recollex::Error> for RowError {
+    fn from(error: recollex::Error) -> Self {
+        Self::Host { error }
+    }
+}
+
+impl Verifier {
+    /// Compiles the component.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn start() -> Result<Self, recollex::Error> {
+        Ok(Self { runtime: Runtime::new(RuntimeOptions::default())? })
+    }
+
+    fn parse_frames(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let path = input.field("path")?.text()?;
+        let bytes = input.field("bytes")?.bytes()?;
+        let whole = self.ask(|archive| archive.push_bytes(path, &bytes, true))?;
+        let agree = |how, said: Said| {
+            if said == whole {
+                Ok(())
+            } else {
+                Err(RowError::Pieces { how, said: said.into(), whole: whole.clone().into() })
+            }
+        };
+        agree(
+            "in pieces",
+            self.ask(|archive| {
+                bytes.chunks(PIECE).try_for_each(|piece| archive.push_bytes(path, piece, false))?;
+                archive.push_bytes(path, &[], true)
+            })?,
+        )?;
+        if let Ok(text) = str::from_utf8(&bytes) {
+            agree("as text", self.ask(|archive| archive.push_text(path, text, true))?)?;
+        }
+        show(&bytes, &whole)
+    }
+
+    /// What the verifier says of what `push` hands over.
+    fn ask(&self, push: impl FnOnce(&mut Archive) -> Result<(), recollex::Error>) -> Result<Said, recollex::Error> {
+        let mut archive = Archive::new(&self.runtime)?;
+        push(&mut archive)?;
+        let mut records = Vec::new();
+        loop {
+            let more = archive.records(records.len() as u64, 100)?;
+            if more.is_empty() {
+                break;
+            }
+            records.extend(more);
+        }
+        Ok(Said { records, findings: archive.take_findings(u32::MAX)?, summary: archive.summary()? })
+    }
+}
+
+impl Engine for Verifier {
+    fn observe(&mut self, file: &str, input: &Value) -> Result<Outcome, String> {
+        match file {
+            "frames_parse" => self.parse_frames(&Input::new(input)).map_err(|error| error.to_string()),
+            _ => Ok(Outcome::not_here("not about reading archives, or not yet")),
+        }
+    }
+
+    fn view(&self, file: &str, input: &Value, expected: &Value) -> Value {
+        match file {
+            "frames_parse" => visible(input, expected).unwrap_or_else(|| expected.clone()),
+            _ => expected.clone(),
+        }
+    }
+}
+
+/// What the verifier said, in the shape that [`visible`] cuts expectations down to.
+fn show(bytes: &[u8], said: &Said) -> Result<Outcome, RowError> {
+    let records = said.records.iter().map(|record| show_record(bytes, record)).collect::<Result<Vec<_>, _>>()?;
+    let errors: Vec<&Finding> = said.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let mut shown = Map::new();
+    shown.insert("complete".to_owned(), errors.is_empty().into());
+    shown.insert("records".to_owned(), records.into());
+    shown.insert("counted".to_owned(), json!({"files": said.summary.counts.source_files, "frames": said.summary.counts.frames, "bytes": said.summary.counts.bytes}));
+    // The verifier may call an archive faulty only in words that also end its summary.
+    shown.insert("ok".to_owned(), said.summary.ok.into());
+    if let Some(first) = errors.first() {
+        shown.insert("fault".to_owned(), json!({"code": first.code, "line": first.line}));
+    }
+    Ok(Outcome::Shown(shown.into()))
+}
+
+fn show_record(bytes: &[u8], record: &SourceRecord) -> Result<Value, RowError> {
+    let start = usize::try_from(record.offset).ok();
+    let end = record.offset.checked_add(record.length).and_then(|end| usize::try_from(end).ok());
+    let text = start
+        .zip(end)
+        .and_then(|(start, end)| bytes.get(start..end))
+        .and_then(|text| str::from_utf8(text).ok())
+        .ok_or_else(|| RowError::Outside(Box::new(record.clone())))?;
+    let speaker = record.speaker.as_ref().map(|speaker| {
+        json!({"id": speaker.id, "display": speaker.display, "label": speaker.label, "trusted": speaker.trusted})
+    });
+    Ok(json!({
+        "id": record.id,
+        "path": record.path,
+        "line": record.line,
+        "record": text,
+        "speaker": speaker,
+        "trust": match record.trust { Trust::Trusted => "trusted", Trust::Pending => "pending" },
+        "kind": record.kind,
+        "principal": record.principal,
+        "tier": record.tier.map(|tier| match tier { Tier::Owner => "owner", Tier::Paired => "paired" }),
+    }))
+}
+
+/// What of an expected outcome of `frames_parse` the verifier can show; none if the row has another shape.
+fn visible(input: &Value, expected: &Value) -> Option<Value> {
+    let bytes = Input::new(input).field("bytes").ok()?.bytes().ok()?;
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    let scan = expected.get("scan")?;
+    let frames = scan.get("frames")?.as_array()?;
+    let events = expected.get("events")?.as_array()?;
+    let mut records = Vec::new();
+    for (frame, event) in frames.iter().zip(events) {
+        let index = |name: &str| frame.get(name)?.as_u64().and_then(|index| usize::try_from(index).ok());
+        let record = lines.get(index("record_index")?..index("record_end")?)?.join(&b'\n');
+        let has_marker = frame.get("encoded_speaker_id")?.is_string();
+        let speaker = has_marker.then(|| {
+            json!({
+                "id": event["speaker_id"],
+                "display": event["speaker_display"],
+                "label": event["speaker_label"],
+                "trusted": event["speaker_trusted"],
+            })
+        });
+        records.push(json!({
+            "id": frame["source_id"],
+            "path": event["path"],
+            "line": event["line"],
+            "record": str::from_utf8(&record).ok()?,
+            "speaker": speaker,
+            "trust": event["trust_state"],
+            "kind": event["speaker_kind"],
+            "principal": event["principal_id"],
+            "tier": event["authority_tier"],
+        }));
+    }
+    let complete = scan.get("complete")?;
+    let mut shown = Map::new();
+    shown.insert("complete".to_owned(), complete.clone());
+    shown.insert("counted".to_owned(), json!({"files": 1, "frames": records.len(), "bytes": bytes.len()}));
+    shown.insert("records".to_owned(), records.into());
+    if *complete == json!(false) {
+        shown.insert("ok".to_owned(), false.into());
+    }
+    if let Some(fault) = expected.get("fault") {
+        shown.insert("fault".to_owned(), fault.clone());
+    }
+    Some(shown.into())
+}
