@@ -3,8 +3,7 @@
     python example.py COMPONENT [WORKSPACE]
 
 COMPONENT is the file of the component `memory`; README.md says where it is. Without WORKSPACE it works in a temporary
-directory.
-The exit code is 1 if anything is not as it should be.
+directory. The exit code is 1 if anything is not as it should be.
 """
 
 import sys
@@ -77,7 +76,7 @@ def run(component, workspace):
             ("boat", {"speaker": "林悦"}, "example/boat/3"),
         ]:
             hits = session.search(text, **rest)["hits"]
-            print(f"search {text!r} {rest or ''}")
+            print(f"search {text!r}", *(f"by {speaker}" for speaker in rest.values()))
             show(hits)
             check(expected in [hit["id"] for hit in hits], f"{text} finds {expected}")
         forged = session.search("sell the boat", speaker="Ada")["hits"]
