@@ -137,7 +137,7 @@ fn an_entry_of_another_user_is_passed_over() {
     fixture.load();
     let other = rustix::fs::Uid::from_raw(12345);
     // Only the superuser can give a file away; elsewhere this state cannot come about by this user's doing.
-    if rustix::fs::chown(&fixture.entry(), Some(other), None).is_ok() {
+    if rustix::fs::chown(fixture.entry(), Some(other), None).is_ok() {
         assert!(matches!(fixture.replaced(), Reason::Owner(12345)));
     }
 }

@@ -394,11 +394,10 @@ mod tests {
         host.drop(guard).expect("no trap");
         assert_eq!(probe.guards.load(Ordering::Relaxed), 0, "dropped by the component");
 
-        let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        let _kept = host.acquire(0, String::new()).expect("no trap").expect("a guard");
         assert_eq!(probe.guards.load(Ordering::Relaxed), 1);
         drop(host);
         assert_eq!(probe.guards.load(Ordering::Relaxed), 0, "dropped with the host");
-        drop(guard);
     }
 
     #[test]
@@ -414,7 +413,7 @@ mod tests {
     #[test]
     fn a_commit_counts_as_output_before_it_is_made() {
         let (probe, mut host) = host(Limits { output_bytes: 100, ..Limits::default() });
-        let mut commit = |host: &mut Host, text: &str| {
+        let commit = |host: &mut Host, text: &str| {
             let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
             let borrowed = Resource::new_borrow(guard.rep());
             let outcome = host.commit(borrowed, 7, vec![put(text)]);

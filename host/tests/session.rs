@@ -1,0 +1,288 @@
+//! The life of sessions and archives, with the components of this build.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use recollex::lock::{FileLock, Holder, Lock, LockError};
+use recollex::store::{
+    Area, ByteChunk, Change, CommitError, Committed, Directory, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk,
+};
+use recollex::types::Health;
+use recollex::workspace::{Query, Turn};
+use recollex::{Archive, Error, Limits, Medium, OpenOptions, Runtime, RuntimeOptions, Session, Tier, types};
+
+fn runtime() -> Runtime {
+    limited(Limits::default())
+}
+
+fn limited(limits: Limits) -> Runtime {
+    let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
+    Runtime::new(RuntimeOptions { cache, limits, ..RuntimeOptions::default() }).expect("a runtime")
+}
+
+fn open(runtime: &Runtime, root: &Path) -> Session {
+    Session::open(runtime, root, OpenOptions::new(Tier::Owner)).expect("a session")
+}
+
+fn turns(count: u32) -> Vec<Turn> {
+    let text = "The green folder with the building permit stands in the attic.";
+    (0..count).map(|number| Turn::new("tests", "thread", format!("m{number:05}"), "user", text)).collect()
+}
+
+/// A directory that can be made to fail in ways that the system does not offer.
+struct Faulty {
+    directory: Directory,
+    lock: FileLock,
+    /// The next commit panics, as a host's own code may.
+    panic: AtomicBool,
+    /// Every read takes this long.
+    pause: Duration,
+}
+
+impl Faulty {
+    fn medium(root: &Path, pause: Duration) -> (Arc<Self>, Medium) {
+        let faulty = Arc::new(Self {
+            directory: Directory::new(root),
+            lock: FileLock::new(root),
+            panic: AtomicBool::new(false),
+            pause,
+        });
+        (faulty.clone(), Medium { store: faulty.clone(), lock: faulty })
+    }
+}
+
+impl Lock for Faulty {
+    fn acquire(&self, wait_ms: u32, purpose: &str) -> Result<Box<dyn Guard>, LockError> {
+        self.lock.acquire(wait_ms, purpose)
+    }
+
+    fn current(&self) -> Result<Option<Holder>, LockError> {
+        self.lock.current()
+    }
+}
+
+impl Store for Faulty {
+    fn generation(&self) -> Result<u64, StoreError> {
+        self.directory.generation()
+    }
+
+    fn entries(&self, area: Area, prefix: &str, cursor: Option<&str>, max: u32) -> Result<Page, StoreError> {
+        self.directory.entries(area, prefix, cursor, max)
+    }
+
+    fn stat(&self, area: Area, path: &str) -> Result<Entry, StoreError> {
+        self.directory.stat(area, path)
+    }
+
+    fn read_text(
+        &self,
+        area: Area,
+        path: &str,
+        at: Option<&Stamp>,
+        offset: u64,
+        max: u32,
+    ) -> Result<TextChunk, StoreError> {
+        std::thread::sleep(self.pause);
+        self.directory.read_text(area, path, at, offset, max)
+    }
+
+    fn read_bytes(
+        &self,
+        area: Area,
+        path: &str,
+        at: Option<&Stamp>,
+        offset: u64,
+        max: u32,
+    ) -> Result<ByteChunk, StoreError> {
+        std::thread::sleep(self.pause);
+        self.directory.read_bytes(area, path, at, offset, max)
+    }
+
+    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
+        assert!(!self.panic.swap(false, Ordering::Relaxed), "as asked for");
+        self.directory.commit(guard, base, changes)
+    }
+
+    fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {
+        self.directory.put_cache(name, data)
+    }
+
+    fn append_cache(&self, name: &str, length: u64, data: &[u8]) -> Result<Stamp, StoreError> {
+        self.directory.append_cache(name, length, data)
+    }
+
+    fn drop_cache(&self, name: &str) -> Result<(), StoreError> {
+        self.directory.drop_cache(name)
+    }
+}
+
+#[test]
+fn sessions_may_move_between_threads_and_a_runtime_be_shared() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Session>();
+    sent::<Archive>();
+    shared::<Runtime>();
+    shared::<Error>();
+}
+
+#[test]
+fn a_turn_that_was_archived_is_found() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let mut session = open(&runtime, root.path());
+    assert_eq!(session.status().expect("a status").health, Health::Empty);
+    assert!(session.init().expect("a workspace").created);
+    let archived = session.archive(&turns(3)).expect("three turns");
+    assert_eq!(archived.turns.len(), 3);
+    let answer = session.search(&Query::new("permit", 2)).expect("an answer");
+    assert_eq!((answer.hits.len(), answer.truncated), (2, true));
+
+    // Another session, as another process would see it.
+    let status = open(&runtime, root.path()).status().expect("a status");
+    assert_eq!((status.health, status.counts.frames), (Health::Ok, 3));
+    assert_eq!(status.revision, archived.revision);
+}
+
+#[test]
+fn an_error_of_the_contract_leaves_the_session_and_a_verification_as_they_were() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let mut session = open(&runtime, root.path());
+    session.init().expect("a workspace");
+    session.archive(&turns(3)).expect("three turns");
+    let mut verification = session.verify("").expect("a verification");
+    match session.get("topics/nowhere.md", None, 0) {
+        Err(Error::Memory(types::Error::NotFound(problem))) => assert_eq!(problem.code, "MEMORY_NOT_FOUND"),
+        other => panic!("{other:?}"),
+    }
+    while verification.step(&mut session, 1 << 16).expect("a step").is_some() {}
+    let report = verification.report(&mut session).expect("a report");
+    assert_eq!((report.ok, report.counts.frames), (true, 3));
+}
+
+#[test]
+fn a_verification_is_of_one_session_and_can_be_dropped_at_any_time() {
+    let runtime = limited(Limits { handles: 50, ..Limits::default() });
+    let root = tempfile::tempdir().expect("a directory");
+    let (mut session, mut other) = (open(&runtime, root.path()), open(&runtime, root.path()));
+    session.init().expect("a workspace");
+    let mut verification = session.verify("").expect("a verification");
+    assert!(matches!(verification.step(&mut other, 1), Err(Error::Gone)));
+    other.status().expect("the other session is as it was");
+    assert!(verification.report(&mut session).is_ok());
+    drop(other);
+    // More than may live at one time, were they not given back.
+    drop(verification);
+    for _ in 0..10 {
+        let many: Vec<_> = (0..20).map(|_| session.verify("").expect("a verification")).collect();
+        drop(many);
+    }
+    let late = session.verify("").expect("a verification");
+    drop(session);
+    drop(late);
+}
+
+#[test]
+fn after_a_limit_the_next_call_starts_afresh() {
+    let root = tempfile::tempdir().expect("a directory");
+    open(&runtime(), root.path()).init().expect("a workspace");
+    // The batch alone is larger than the output that is allowed.
+    let runtime = limited(Limits { output_bytes: 64 << 10, ..Limits::default() });
+    let mut session = open(&runtime, root.path());
+    session.archive(&turns(10)).expect("a small batch");
+    let mut verification = session.verify("").expect("a verification");
+    let error = session.archive(&turns(2000)).expect_err("a large batch");
+    assert!(matches!(error, Error::Limit { name: "output", allowed: 65_536, unit: "bytes" }), "{error:?}");
+    assert_eq!((error.code(), error.reason(), error.exit_code()), ("HOST_LIMIT_REACHED", Some("output"), 7));
+
+    assert!(matches!(verification.step(&mut session, 1), Err(Error::Gone)));
+    assert!(matches!(verification.report(&mut session), Err(Error::Gone)));
+    assert_eq!(session.status().expect("a status").counts.frames, 10, "nothing of it was written");
+    session.archive(&turns(20)).expect("the lock was given back");
+    assert!(matches!(verification.report(&mut session), Err(Error::Gone)), "still");
+}
+
+#[test]
+fn time_in_the_host_counts() {
+    let root = tempfile::tempdir().expect("a directory");
+    let mut session = open(&runtime(), root.path());
+    session.init().expect("a workspace");
+    session.archive(&turns(3)).expect("three turns");
+    let runtime = limited(Limits { deadline: Duration::from_millis(300), ..Limits::default() });
+    let (_, slow) = Faulty::medium(root.path(), Duration::from_millis(400));
+    let mut session = Session::over(&runtime, slow, OpenOptions::new(Tier::Owner)).expect("a session");
+    match session.search(&Query::new("permit", 2)) {
+        Err(Error::Limit { name: "deadline", allowed: 300, unit: "ms" }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_panic_of_the_host_gives_the_lock_back_and_the_next_call_works() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let (faulty, medium) = Faulty::medium(root.path(), Duration::ZERO);
+    let mut session = Session::over(&runtime, medium, OpenOptions::new(Tier::Owner)).expect("a session");
+    session.init().expect("a workspace");
+    faulty.panic.store(true, Ordering::Relaxed);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.archive(&turns(1))));
+    assert!(outcome.is_err(), "the panic comes through");
+    assert_eq!(faulty.lock.current(), Ok(None));
+    session.archive(&turns(1)).expect("the next call works");
+}
+
+#[test]
+fn memory_that_is_off_says_so_and_touches_nothing() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let place = root.path().join("memory");
+    let off = OpenOptions::new(Tier::Owner).setting("backend", "none");
+    match Session::open(&runtime, &place, off) {
+        Err(error @ Error::Memory(types::Error::Unavailable((Health::Off, _)))) => {
+            assert_eq!((error.code(), error.exit_code()), ("MEMORY_DISABLED", 5));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!place.exists());
+}
+
+#[test]
+fn a_caller_without_a_tier_is_refused() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let nobody = OpenOptions { tier: None, ..OpenOptions::new(Tier::Owner) };
+    let error = Session::open(&runtime, root.path(), nobody)
+        .and_then(|mut session| session.status())
+        .expect_err("a refusal, of the session or of its calls");
+    assert_eq!(error.code(), "AUTHORITY_TIER_MISSING");
+}
+
+#[test]
+fn an_archive_is_checked_without_a_workspace() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let mut session = open(&runtime, root.path());
+    session.init().expect("a workspace");
+    let archived = session.archive(&turns(3)).expect("three turns");
+    let path = &archived.turns[0].path;
+    let text = std::fs::read_to_string(root.path().join(path)).expect("the file");
+
+    let mut archive = Archive::new(&runtime).expect("an archive");
+    let (first, second) = text.split_at(text.len() / 2);
+    archive.push_text(path, first, false).expect("a piece");
+    assert!(matches!(archive.push_text("sources/other.md", "", false), Err(Error::Memory(types::Error::Invalid(_)))));
+    archive.push_bytes(path, second.as_bytes(), true).expect("the rest");
+    let summary = archive.summary().expect("a summary");
+    assert_eq!((summary.ok, summary.counts.frames), (true, 3));
+    assert_eq!(archive.take_findings(10).expect("findings"), []);
+    let ids: Vec<String> = archive.records(1, 10).expect("records").into_iter().map(|record| record.id).collect();
+    assert_eq!(ids, ["tests/thread/m00001", "tests/thread/m00002"]);
+}
+
+#[test]
+fn an_archive_that_reached_a_limit_is_gone() {
+    let runtime = limited(Limits { memory_bytes: 8 << 20, ..Limits::default() });
+    let mut archive = Archive::new(&runtime).expect("an archive");
+    let error = archive.push_text("sources/a.md", &"x".repeat(32 << 20), false).expect_err("more than its memory");
+    assert!(matches!(error, Error::Limit { name: "memory", allowed: 8_388_608, .. }), "{error:?}");
+    assert!(matches!(archive.summary(), Err(Error::Gone)));
+    assert!(matches!(archive.push_text("sources/a.md", "", true), Err(Error::Gone)));
+    Archive::new(&runtime).expect("another").push_text("sources/a.md", "", true).expect("it works");
+}
