@@ -1,0 +1,172 @@
+//! Days and spans of days, for the date filter and for ties.
+//!
+//! The proleptic Gregorian calendar, years 0001 to 9999, ASCII digits only (decisions D01 and D29). Time of day and time
+//! zone do not count: a record's day is the one it was written with.
+
+use memchr::memchr_iter;
+
+/// A day, ordered as days are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day {
+    year: u16,
+    month: u8,
+    day: u8,
+}
+
+/// From one day to another, both included; the first is never after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    first: Day,
+    last: Day,
+}
+
+impl Day {
+    /// Year, 1 to 9999.
+    pub fn year(self) -> u16 {
+        self.year
+    }
+
+    /// Month, 1 to 12.
+    pub fn month(self) -> u8 {
+        self.month
+    }
+
+    /// Day of the month, 1 to 31.
+    pub fn day(self) -> u8 {
+        self.day
+    }
+
+    /// A day of the calendar; none if there is no such day.
+    pub fn new(year: u16, month: u8, day: u8) -> Option<Day> {
+        let real = (1..=9999).contains(&year) && (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
+        real.then_some(Day { year, month, day })
+    }
+}
+
+impl Span {
+    /// The day, month or year that is written as `YYYY-MM-DD`, `YYYY-MM` or `YYYY`, and as nothing else.
+    pub fn parse(written: &str) -> Option<Span> {
+        let mut parts = written.split('-');
+        let year = u16::try_from(number(parts.next()?, 4)?).ok()?;
+        let month = parts.next().map(|part| number(part, 2));
+        let day = parts.next().map(|part| number(part, 2));
+        if parts.next().is_some() {
+            return None;
+        }
+        let (first, last) = match (month, day) {
+            (None, _) => ((1, 1), (12, 31)),
+            (Some(month), None) => {
+                let month = u8::try_from(month?).ok()?;
+                ((month, 1), (month, length(year, month)))
+            }
+            (Some(month), Some(day)) => {
+                let day = (u8::try_from(month?).ok()?, u8::try_from(day?).ok()?);
+                (day, day)
+            }
+        };
+        Some(Span { first: Day::new(year, first.0, first.1)?, last: Day::new(year, last.0, last.1)? })
+    }
+
+    /// The first day that stands in `text` as `YYYY-MM-DD` with no further digit at either end.
+    pub fn first_in(text: &str) -> Option<Span> {
+        let bytes = text.as_bytes();
+        memchr_iter(b'-', bytes).find_map(|dash| {
+            let start = dash.checked_sub(4)?;
+            let alone = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_digit());
+            if !alone(start.checked_sub(1)) || !alone(Some(start + 10)) {
+                return None;
+            }
+            Span::parse(text.get(start..start + 10)?)
+        })
+    }
+
+    /// First day.
+    pub fn first(self) -> Day {
+        self.first
+    }
+
+    /// Last day.
+    pub fn last(self) -> Day {
+        self.last
+    }
+}
+
+fn number(digits: &str, length: usize) -> Option<u32> {
+    (digits.len() == length && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// Days in a month; of a month that is none, 31.
+fn length(year: u16, month: u8) -> u8 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(written: &str) -> Option<(Day, Day)> {
+        Span::parse(written).map(|s| (s.first(), s.last()))
+    }
+
+    fn day(year: u16, month: u8, day: u8) -> Day {
+        Day::new(year, month, day).unwrap()
+    }
+
+    #[test]
+    fn a_year_a_month_and_a_day_are_spans() {
+        assert_eq!(span("2024"), Some((day(2024, 1, 1), day(2024, 12, 31))));
+        assert_eq!(span("2024-02"), Some((day(2024, 2, 1), day(2024, 2, 29))));
+        assert_eq!(span("1900-02"), Some((day(1900, 2, 1), day(1900, 2, 28))));
+        assert_eq!(span("2000-02-29"), Some((day(2000, 2, 29), day(2000, 2, 29))));
+        assert_eq!(span("0001"), Some((day(1, 1, 1), day(1, 12, 31))));
+        assert_eq!(span("9999-12-31"), Some((day(9999, 12, 31), day(9999, 12, 31))));
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        for written in [
+            "",
+            "-",
+            "24",
+            "02024",
+            "0000",
+            "0000-01-01",
+            "2024-",
+            "2024-1",
+            "2024-13",
+            "2024-00",
+            "2024-02-30",
+            "1900-02-29",
+            "2024-04-31",
+            "2024-01-01-",
+            "2024-01-01T00:00",
+            " 2024",
+            "２０２４",
+            "+024",
+            "2024/01",
+        ] {
+            assert_eq!(Span::parse(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn the_first_real_day_of_a_text_counts() {
+        let first = |text| Span::first_in(text).map(|s| s.first());
+        assert_eq!(first("2024-03-15T10:00:00+00:00"), Some(day(2024, 3, 15)));
+        assert_eq!(first("x-2024-13-01 2024-02-30 2024-02-28, 2023-01-01"), Some(day(2024, 2, 28)));
+        assert_eq!(first("12024-03-15 2024-03-155"), None);
+        assert_eq!(first("é2024-03-15é"), Some(day(2024, 3, 15)));
+        assert_eq!(first("2024-03 ----"), None);
+        assert_eq!(first("١2024-03-15"), Some(day(2024, 3, 15)));
+    }
+
+    #[test]
+    fn days_are_ordered() {
+        assert!(day(2024, 1, 31) < day(2024, 2, 1) && day(999, 12, 31) < day(1000, 1, 1));
+    }
+}
