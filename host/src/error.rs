@@ -218,3 +218,95 @@ fn describe(error: &types::Error) -> String {
         _ => problem(error).map_or_else(String::new, |problem| problem.message.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_problem(code: &str, message: &str) -> Problem {
+        Problem {
+            code: code.to_owned(),
+            reason: "some-reason".to_owned(),
+            path: Some("topics/a.md".to_owned()),
+            line: Some(3),
+            subject: None,
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn errors_of_the_contract_keep_their_codes_and_places() {
+        let error = Error::from(types::Error::NotFound(a_problem("MEMORY_NOT_FOUND", "no such record")));
+        assert_eq!((error.code(), error.reason()), ("MEMORY_NOT_FOUND", Some("some-reason")));
+        assert_eq!((error.path(), error.line()), (Some(Path::new("topics/a.md")), Some(3)));
+        assert_eq!((error.to_string(), error.exit_code()), ("no such record".to_owned(), 1));
+    }
+
+    #[test]
+    fn a_refusal_shows_every_reason() {
+        let problems = vec![a_problem("READ_ONLY_PATH", "first"), a_problem("MISSING_SOURCE", "second")];
+        let error = Error::from(types::Error::Refused(problems));
+        assert_eq!((error.code(), error.exit_code(), error.problems().len()), ("READ_ONLY_PATH", 6, 2));
+        assert_eq!(error.to_string(), "first\nsecond");
+        let error = Error::from(types::Error::Refused(Vec::new()));
+        assert_eq!((error.code(), error.to_string()), ("REFUSED", "refused".to_owned()));
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_the_command_line() {
+        let problem = || a_problem("X", "x");
+        let unavailable = |health| types::Error::Unavailable((health, problem()));
+        let limit =
+            types::LimitReached { name: "limits.batch-bytes".to_owned(), allowed: 10, asked: 11, subject: None };
+        for (error, code) in [
+            (types::Error::Invalid(problem()), 2),
+            (types::Error::Conflict("r1-0".to_owned()), 3),
+            (types::Error::Locked(None), 4),
+            (unavailable(Health::Off), 5),
+            (unavailable(Health::Empty), 1),
+            (unavailable(Health::Broken), 8),
+            (types::Error::Limit(limit), 7),
+            (types::Error::Store(problem()), 8),
+            (types::Error::Model((problem(), true)), 2),
+        ] {
+            let text = format!("{error:?}");
+            assert_eq!(Error::from(error).exit_code(), code, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_error_says_something_in_words() {
+        let limit = types::LimitReached {
+            name: "limits.batch-bytes".to_owned(),
+            allowed: 10,
+            asked: 11,
+            subject: Some("the batch".to_owned()),
+        };
+        for (error, text) in [
+            (types::Error::Limit(limit).into(), "`limits.batch-bytes` allows 10, and 11 were asked for (the batch)"),
+            (
+                types::Error::Conflict("r1-0".to_owned()).into(),
+                "the workspace has changed meanwhile; it is now at r1-0: read again and repeat",
+            ),
+            (
+                types::Error::Locked(Some("process 7".to_owned())).into(),
+                "someone else is writing (process 7); try again when they are done",
+            ),
+            (
+                Error::Limit { name: "memory", allowed: 5, unit: "bytes" },
+                "the component reached the host's limit `memory` of 5 bytes; a smaller request may succeed, or raise the \
+                 limit",
+            ),
+            (
+                Error::Trap {
+                    message: "unreachable".to_owned(),
+                    said: Some("panicked at a.rs".to_owned()),
+                    backtrace: "0: f".to_owned(),
+                },
+                "the component failed: panicked at a.rs; unreachable",
+            ),
+        ] {
+            assert_eq!(Error::to_string(&error), text);
+        }
+    }
+}
