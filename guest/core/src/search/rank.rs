@@ -172,7 +172,7 @@ mod tests {
             let raise = |sum: u32| if boosted { u64::from(sum) * 2 } else { u64::from(sum) };
             // Every third document is raised, where any is.
             let score = |document: DocId, sum: u32| {
-                rows[document.get()].3.then(|| if document.0 % 3 == 0 { raise(sum) } else { u64::from(sum) })
+                rows[document.get()].3.then(|| if document.0.is_multiple_of(3) { raise(sum) } else { u64::from(sum) })
             };
             let mut top = Top::new(&documents, most);
             top.collect(&sums, raise, score);
