@@ -40,8 +40,11 @@ fn search(index: &Index, text: &str, top_k: u32) -> Ranking {
     index.search(&Query::parse(&request, &LIMITS).unwrap(), &mut Scratch::default())
 }
 
+/// A hit: id, score, and the signals it is the sum of.
+type Seen = (String, u64, Vec<(String, i64)>);
+
 /// All of an answer that does not depend on numbers of documents.
-fn seen(index: &Index, ranking: &Ranking) -> Vec<(String, u64, Vec<(String, i64)>)> {
+fn seen(index: &Index, ranking: &Ranking) -> Vec<Seen> {
     let hit = |hit: &recollex_core::search::Ranked| {
         let id = index.document(hit.document).unwrap().id.to_string();
         (id, hit.score, hit.signals.iter().map(|signal| (signal.name.clone(), signal.points)).collect())
