@@ -50,10 +50,7 @@ fn open_parent(cache: OwnedFd, name: RelPath<'_>) -> Result<OwnedFd, StoreError>
 /// Replaces a cache file.
 pub(super) fn put(store: &Directory, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {
     let name = RelPath::parse(Area::Cache, name)?;
-    let failed = |error| match error {
-        Errno::ISDIR => StoreError::Denied(format!("{} is a directory", name.as_str())),
-        other => disk::store_error(other, "writing the cache"),
-    };
+    let failed = |error| disk::store_error(error, "writing the cache");
     let cache = open(store)?;
     if !store.cache_is_tidy.swap(true, Ordering::Relaxed) {
         tidy(&cache);
@@ -86,7 +83,6 @@ pub(super) fn append(store: &Directory, name: &str, length: u64, data: &[u8]) ->
             created => created,
         },
         Err(Errno::NOENT) => return Err(StoreError::Changed),
-        Err(Errno::ISDIR) => return Err(StoreError::Denied(format!("{} is a directory", name.as_str()))),
         open => open,
     }
     .map_err(failed)?;
@@ -102,22 +98,22 @@ pub(super) fn append(store: &Directory, name: &str, length: u64, data: &[u8]) ->
     if disk::size(&stat) != length || is_there.as_ref().map(disk::identity) != Some(disk::identity(&stat)) {
         return Err(StoreError::Changed);
     }
-    if let Err(error) = disk::write_at(&file, data, length) {
-        let _ = disk::truncate(&file, length);
-        return Err(failed(error));
+    match disk::write_at(&file, data, length).and_then(|()| disk::seal(&file)) {
+        Ok(sealed) => {
+            let stat = rustix::fs::fstat(&file).map_err(failed)?;
+            Ok(disk::sealed_stamp(&stat, sealed))
+        }
+        Err(error) => {
+            let _ = disk::truncate(&file, length);
+            Err(failed(error))
+        }
     }
-    let sealed = disk::seal(&file).map_err(failed)?;
-    let stat = rustix::fs::fstat(&file).map_err(failed)?;
-    Ok(disk::sealed_stamp(&stat, sealed))
 }
 
 /// Removes a cache file.
 pub(super) fn drop(store: &Directory, name: &str) -> Result<(), StoreError> {
     let name = RelPath::parse(Area::Cache, name)?;
-    let failed = |error| match error {
-        Errno::ISDIR => StoreError::Denied(format!("{} is a directory", name.as_str())),
-        other => disk::store_error(other, "dropping a cache file"),
-    };
+    let failed = |error| disk::store_error(error, "dropping a cache file");
     let Some(root) = store.place.open()? else { return Ok(()) };
     let cache = match disk::open_dir(&root, CACHE) {
         Ok(cache) => cache,

@@ -35,7 +35,7 @@ pub(crate) fn store_error(error: Errno, doing: &str) -> StoreError {
         Errno::ROFS => StoreError::Denied("the file system is read-only".to_owned()),
         Errno::NAMETOOLONG => StoreError::Denied("the name is too long for the file system".to_owned()),
         Errno::ILSEQ => StoreError::Denied("the file system does not take this name".to_owned()),
-        Errno::NXIO => StoreError::Denied("not a regular file".to_owned()),
+        Errno::NXIO | Errno::ISDIR => StoreError::Denied("not a regular file".to_owned()),
         Errno::NOSPC | Errno::DQUOT => StoreError::Full,
         other => StoreError::Io(format!("{doing}: {other}")),
     }

@@ -263,17 +263,21 @@ mod tests {
         ]
     }
 
-    fn read(bytes: &[u8]) -> (Head, Option<Pending>) {
+    /// Reads a journal of these bytes.
+    fn reader() -> impl Fn(&[u8]) -> (Head, Option<Pending>) {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join(NAME), bytes).unwrap();
-        let own = std::fs::File::open(directory.path()).unwrap();
-        let (head, file) = head(&own).unwrap();
-        let body = body(file.unwrap(), &head).unwrap();
-        (head, body)
+        move |bytes| {
+            std::fs::write(directory.path().join(NAME), bytes).unwrap();
+            let own = std::fs::File::open(directory.path()).unwrap();
+            let (head, file) = head(&own).unwrap();
+            let body = body(file.unwrap(), &head).unwrap();
+            (head, body)
+        }
     }
 
     #[test]
     fn what_is_written_is_read() {
+        let read = reader();
         let bytes = encode(41, &entries()).unwrap();
         let (head, pending) = read(&bytes);
         assert_eq!(head.generation(), 41);
@@ -285,6 +289,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_anywhere_or_changed_anywhere_is_never_taken_for_pending() {
+        let read = reader();
         let bytes = encode(41, &entries()).unwrap();
         for cut in 0..bytes.len() {
             let (head, pending) = read(&bytes[..cut]);
@@ -300,6 +305,7 @@ mod tests {
 
     #[test]
     fn a_body_of_another_version_is_foreign_until_it_is_settled() {
+        let read = reader();
         let mut bytes = encode(41, &entries()).unwrap();
         bytes[16] = 2;
         let sum = Sha256::digest(&bytes[..72]);
@@ -310,6 +316,7 @@ mod tests {
 
     #[test]
     fn a_forged_journal_names_nothing_outside() {
+        let read = reader();
         for entry in [
             Entry { area: Area::Tree, path: "../x".to_owned(), step: entries().remove(1).step },
             Entry { area: Area::Cache, path: "x".to_owned(), step: entries().remove(1).step },

@@ -330,3 +330,6 @@ pub trait Store: Send + Sync {
     /// As [`put_cache`](Self::put_cache).
     fn drop_cache(&self, name: &str) -> Result<(), StoreError>;
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

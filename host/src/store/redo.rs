@@ -111,9 +111,12 @@ struct Touched {
 }
 
 impl Touched {
-    /// All directories above the paths of an entry: which of them an earlier run made, and whether it came to sync them,
-    /// nobody knows.
-    fn all_above(&mut self, entry: &Entry) {
+    /// What an earlier run may have begun with an entry: which directories it made, whether it came to sync them, and
+    /// whether it emptied one, nobody knows.
+    fn by_earlier_runs(&mut self, entry: &Entry) {
+        if matches!(entry.step, Step::Delete { .. } | Step::Move { .. }) {
+            self.left.insert((entry.area, above(&entry.path).to_owned()));
+        }
         for path in entry.paths() {
             let mut directory = path;
             while !directory.is_empty() {
@@ -255,7 +258,7 @@ pub(super) fn run(ground: &Ground, pending: &Pending, fresh: bool) -> Result<Out
         let mut sealed = None;
         let mut step = || -> Result<(), StoreError> {
             if !fresh {
-                touched.all_above(entry);
+                touched.by_earlier_runs(entry);
             }
             match judge(ground, entry)? {
                 Verdict::Done => {
