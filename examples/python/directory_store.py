@@ -44,7 +44,7 @@ class Refusal(Exception):
     """An error of the contract: a case of `store-error`, `commit-error` or `lock-error`, and its payload."""
 
     def __init__(self, case, payload=None):
-        super().__init__(case, payload)
+        super().__init__(case if payload is None else f"{case}: {payload}")
         self.case, self.payload = case, payload
 
 
@@ -527,11 +527,11 @@ class DirectoryStore(Directory):
             # From here on the commit is made: whatever happens, somebody completes it.
             os.fsync(own)
             self.recover(guard)
-        stamps = []
-        for change in changes:
-            action, payload = change["edit"]
-            status = self.find(change["area"], payload if action == "move-to" else change["path"])
-            stamps.append(status and stamp_of(status))
+            stamps = []
+            for change in changes:
+                action, payload = change["edit"]
+                status = self.find(change["area"], payload if action == "move-to" else change["path"])
+                stamps.append(status and stamp_of(status))
         return {"generation": base + 1 if entries else base, "stamps": stamps}
 
     def check(self, change, paths):

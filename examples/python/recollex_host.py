@@ -122,7 +122,7 @@ class Imports:
             with root.add_instance(f"{PACKAGE}/lock@{VERSION}") as instance:
                 instance.add_resource("guard", wc.ResourceType.host(GUARD), self.drop_guard)
                 instance.add_func("acquire", answering(self.acquire))
-                instance.add_func("current", answering(lambda _: self.lock.current()))
+                instance.add_func("current", answering(self.current))
             with root.add_instance(f"{PACKAGE}/store@{VERSION}") as instance:
                 instance.add_func("generation", answering(lambda _: store.generation()))
                 instance.add_func("entries", answering(lambda _, *arguments: store.entries(*arguments)))
@@ -139,15 +139,22 @@ class Imports:
                 instance.add_func("count-tokens", lambda _, texts: lower(estimate(texts)))
 
     def acquire(self, _, wait_ms, purpose):
-        guard = self.lock.acquire(wait_ms / 1000, purpose)
+        guard = None
+        try:
+            guard = self.lock.acquire(wait_ms / 1000, purpose)
+            self.store.recover(guard)
+        except (Refusal, OSError) as error:
+            if guard:
+                guard.release()
+            raise lock_refusal(error) from error
         number = next(self.numbers)
         self.guards[number] = guard
-        try:
-            self.store.recover(guard)
-        except Refusal as refusal:
-            self.drop_guard(None, number)
-            raise Refusal("io", f"{refusal.case}: {refusal.payload}") from refusal
         return wc.ResourceHost.own(number, GUARD)
+
+    def current(self, _):
+        # wasmtime cannot carry an error out of a `result<option<…>, …>`: what cannot be told is answered with none.
+        with contextlib.suppress(Refusal, OSError):
+            return self.lock.current()
 
     def drop_guard(self, _, number):
         self.guards.pop(number).release()
@@ -156,6 +163,12 @@ class Imports:
         # A borrowed handle must be used up, or the call traps on its return.
         guard = self.guards[borrowed.to_host(caller).rep]
         return self.store.commit(guard, base, changes)
+
+
+def lock_refusal(error):
+    """A failure as a `lock-error`, which has fewer cases than a store's."""
+    refusal = error if isinstance(error, Refusal) else refusal_for(error)
+    return refusal if refusal.case in ("held", "denied") else Refusal("io", str(refusal))
 
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
