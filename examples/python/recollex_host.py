@@ -270,7 +270,7 @@ class Session:
     @contextlib.contextmanager
     def bounded(self):
         """Sets the time limit. After anything that is not an answer the wasmtime store is unusable, and ends here."""
-        self.store.set_epoch_deadline(int(DEADLINE / TICK))
+        self.store.set_epoch_deadline(int(DEADLINE / TICK) + 1)
         try:
             yield
         except Exception as error:
