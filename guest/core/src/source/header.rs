@@ -234,15 +234,18 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    #[inline]
     fn within(&self, open: &str, close: &str) -> Option<Line<'a>> {
         let text = self.text.strip_prefix(open)?.strip_suffix(close)?;
         Some(Line { text, start: self.start + open.len(), above: self.above })
     }
 
+    #[inline]
     fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
 
+    #[inline]
     fn fault(&self, code: FindingCode) -> Stop {
         Stop::Fault(code, self.above, self.start)
     }
@@ -256,6 +259,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// The next line, if its LF is there.
+    #[inline]
     fn take(&mut self) -> Result<Line<'a>, Stop> {
         let (line, whole) = self.peek();
         if !whole {
@@ -267,6 +271,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line as far as there is text, and whether that is all of it.
+    #[inline]
     fn peek(&self) -> (Line<'a>, bool) {
         let rest = self.text.get(self.next..).unwrap_or_default();
         let end = memchr(b'\n', rest.as_bytes());
@@ -275,16 +280,23 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Whether a part may stand in an id that is read.
 fn is_fit(part: &str) -> bool {
-    part.chars().all(|c| crate::ids::is_allowed(c, is_printable_reading))
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'[' | b']' | b'<' | b'>');
+    part.bytes().all(plain) || part.chars().all(|c| crate::ids::is_allowed(c, is_printable_reading))
 }
 
 fn is_anchor(name: &str, id: &Digest) -> bool {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let Some(found) = name.strip_prefix("source-") else { return false };
-    let expected = id.0.iter().take(8).flat_map(|byte| [byte >> 4, byte & 15]);
-    let mut expected = expected.filter_map(|nibble| DIGITS.get(usize::from(nibble)).copied());
-    found.len() == 16 && found.bytes().all(|digit| expected.next() == Some(digit))
+    const HEX: usize = 16;
+    let mut expected = [0; HEX];
+    for (pair, byte) in expected.chunks_exact_mut(2).zip(id.0) {
+        if let [high, low] = pair {
+            *high = DIGITS.get(usize::from(byte >> 4)).copied().unwrap_or_default();
+            *low = DIGITS.get(usize::from(byte & 15)).copied().unwrap_or_default();
+        }
+    }
+    name.as_bytes().strip_prefix(b"source-").is_some_and(|found| found == expected)
 }
 
 fn record_lines(digits: &str) -> Option<u32> {

@@ -310,7 +310,8 @@ impl Scanner {
     fn work(&mut self, mut text: &str, sink: Sink<'_>) {
         while !self.carry.is_empty() {
             let wanted = self.retry_at.saturating_sub(self.carry.len());
-            let (now, later) = text.split_at_checked(text.ceil_char_boundary(wanted)).unwrap_or((text, ""));
+            let all = text;
+            let (now, later) = all.split_at_checked(all.ceil_char_boundary(wanted)).unwrap_or((all, ""));
             self.carry.push_str(now);
             text = later;
             if self.carry.len() < self.retry_at {
@@ -318,7 +319,14 @@ impl Scanner {
             }
             let mut carry = core::mem::take(&mut self.carry);
             let used = self.process(&carry, sink);
-            carry.drain(..used);
+            let left = carry.len() - used;
+            if left <= now.len() {
+                // What is left came with this text: go on there, and copy nothing more.
+                text = all.get(now.len() - left..).unwrap_or_default();
+                carry.clear();
+            } else {
+                carry.drain(..used);
+            }
             self.carry = carry;
             self.plan_retry();
         }

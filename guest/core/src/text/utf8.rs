@@ -48,31 +48,29 @@ impl Utf8Pieces {
             }
             bytes = rest;
         }
-        match core::str::from_utf8(bytes) {
-            Ok(all) => {
-                if !all.is_empty() {
-                    text(all);
-                    self.passed += all.len() as u64;
-                }
-                Ok(())
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes(bytes));
+        // The vectorised check only says yes or no; where is asked for once, when the answer was no.
+        if let Ok(all) = simdutf8::basic::from_utf8(whole) {
+            self.pass(all, &mut text);
+            for (slot, byte) in self.waiting.iter_mut().zip(cut) {
+                *slot = *byte;
             }
-            Err(error) => {
-                let (valid, rest) = bytes.split_at(error.valid_up_to());
-                if let Ok(valid) = core::str::from_utf8(valid)
-                    && !valid.is_empty()
-                {
-                    text(valid);
-                    self.passed += valid.len() as u64;
-                }
-                if error.error_len().is_some() {
-                    return Err(self.fail());
-                }
-                for (slot, byte) in self.waiting.iter_mut().zip(rest) {
-                    *slot = *byte;
-                }
-                self.waiting_len = rest.len();
-                Ok(())
-            }
+            self.waiting_len = cut.len();
+            return Ok(());
+        }
+        if let Some(valid) = whole.utf8_chunks().next() {
+            self.pass(valid.valid(), &mut text);
+        }
+        Err(self.fail())
+    }
+
+    fn pass(&mut self, valid: &str, text: &mut impl FnMut(&str)) {
+        if !valid.is_empty() {
+            text(valid);
+            self.passed += valid.len() as u64;
         }
     }
 
@@ -93,6 +91,21 @@ impl Utf8Pieces {
     fn fail(&mut self) -> InvalidUtf8 {
         *self.invalid.insert(InvalidUtf8 { offset: self.passed })
     }
+}
+
+/// How many bytes at the end begin a character without ending it: at most three.
+fn cut_bytes(bytes: &[u8]) -> usize {
+    for (index, byte) in bytes.iter().rev().take(3).enumerate() {
+        let length = match byte {
+            0x80..=0xBF => continue,
+            0xC0..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xFF => 4,
+            _ => 1,
+        };
+        return if length > index + 1 { index + 1 } else { 0 };
+    }
+    0
 }
 
 #[cfg(test)]
