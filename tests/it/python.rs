@@ -1,40 +1,75 @@
-//! The component runs in a Python program too: `examples/python` opens a workspace with imports written in Python.
+//! The component runs in a Python program too: `examples/python` gives it a store and a lock written in Python, over a
+//! directory that it shares with the host in Rust.
 //!
-//! Needs python3 with the package `wasmtime`. Where it is missing the test says so and passes, unless `REQUIRE_HOSTS=1`.
+//! Needs python3, for the example also its package `wasmtime`. Where that is missing a test says so and passes, unless
+//! `REQUIRE_HOSTS=1`.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
 use recollex_tests::built;
 
-/// Runs a script of `examples/python`, or says why it cannot be run.
-fn script(name: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
-    let directory = built::repository().join("examples/python");
-    let probe = Command::new("python3").args(["-c", "import wasmtime.component"]).stdin(Stdio::null()).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        let reason = "python3 with the package wasmtime (examples/python/requirements.txt) is not installed";
-        assert!(std::env::var_os("REQUIRE_HOSTS").is_none_or(|value| value != "1"), "{reason}");
-        // Not captured by the test harness: whoever reads the run must see that something was left out.
-        let _ = writeln!(std::io::stderr(), "skipped: {reason}");
-        return None;
+use crate::support::{cache, recollex};
+
+fn examples() -> PathBuf {
+    built::repository().join("examples/python")
+}
+
+/// python3, if it can import a module.
+fn python_with(module: &str) -> Option<Command> {
+    let python = || {
+        let mut command = Command::new("python3");
+        // `-B`: no bytecode beside the sources.
+        command.arg("-B").stdin(Stdio::null()).current_dir(examples());
+        command
+    };
+    let probe = python().args(["-c", &format!("import {module}")]).output();
+    if probe.is_ok_and(|output| output.status.success()) {
+        return Some(python());
     }
-    let output = Command::new("python3")
-        .arg("-B")
-        .arg(directory.join(name))
-        .args(arguments)
-        .env("RECOLLEX_MEMORY_COMPONENT", built::memory())
-        .env("RECOLLEX_VERIFIER_COMPONENT", built::verifier())
-        .current_dir(&directory)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let reason = format!("python3 cannot import {module}; see examples/python/requirements.txt");
+    assert!(std::env::var_os("REQUIRE_HOSTS").is_none_or(|value| value != "1"), "{reason}");
+    // Not captured by the test harness: whoever reads the run must see that something was left out.
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+    None
+}
+
+#[track_caller]
+fn succeeded(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {}\n{stdout}\n{stderr}", output.status);
-    Some(stdout)
+    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
+    stdout
 }
 
 #[test]
 fn a_python_program_archives_verifies_and_searches() {
-    let _ = script;
+    let Some(mut python) = python_with("wasmtime.component") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = directory.path().join("memory");
+    let said = succeeded(&python.arg("example.py").arg(built::memory()).arg(&workspace).output().unwrap());
+    assert!(said.contains("all as it should be"), "{said}");
+
+    // What it kept, the host in Rust finds whole.
+    let ours = |verb: &str| {
+        let mut command = Command::new(recollex());
+        command.args([verb, "--json", "--workspace"]).arg(&workspace).env("XDG_CACHE_HOME", cache());
+        command
+    };
+    let report = succeeded(&ours("verify").output().unwrap());
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["ok"], true, "{report}");
+    assert!(report["counts"]["frames"].as_u64().is_some_and(|frames| frames > 0), "{report}");
+    assert!(succeeded(&ours("search").args(["喷油嘴"]).output().unwrap()).contains("喷油嘴"));
+}
+
+#[test]
+fn its_store_keeps_its_promises_and_shares_a_workspace_with_ours() {
+    let Some(mut python) = python_with("unittest") else { return };
+    let output = python.args(["-m", "unittest", "discover"]).env("RECOLLEX_BIN", recollex()).output().unwrap();
+    succeeded(&output);
+    // unittest writes its summary to stderr. A run that found no tests or left some out proves nothing.
+    let summary = String::from_utf8_lossy(&output.stderr);
+    assert!(summary.contains("Ran ") && !summary.contains("Ran 0 ") && !summary.contains("skipped="), "{summary}");
 }

@@ -15,17 +15,17 @@ const PIECE: usize = 7;
 pub(crate) fn observe(input: &Input<'_>) -> Observed {
     let path = input.field("path")?.text()?;
     let bytes = input.field("bytes")?.bytes()?;
-    let whole = scan(path, &bytes, |scanner, sink| scanner.push_bytes(&bytes, sink));
+    let whole = scan(path, &bytes, |scanner, sink| scanner.push_bytes(&bytes, sink))?;
     let pieces = scan(path, &bytes, |scanner, sink| {
         for piece in bytes.chunks(PIECE) {
             scanner.push_bytes(piece, sink);
         }
-    });
+    })?;
     if whole != pieces {
         return Err(Malformed::new("scan in pieces", format!("{pieces} instead of {whole}")));
     }
     if let Ok(text) = core::str::from_utf8(&bytes) {
-        let text = scan(path, &bytes, |scanner, sink| scanner.push_text(text, sink));
+        let text = scan(path, &bytes, |scanner, sink| scanner.push_text(text, sink))?;
         if whole != text {
             return Err(Malformed::new("scan as text", format!("{text} instead of {whole}")));
         }
@@ -42,10 +42,18 @@ struct Shown {
     lines: Vec<Value>,
 }
 
-fn scan(path: &str, bytes: &[u8], push: impl FnOnce(&mut Scanner, &mut dyn FnMut(&FrameRef<'_>))) -> Value {
+fn scan(
+    path: &str,
+    bytes: &[u8],
+    push: impl FnOnce(&mut Scanner, &mut dyn FnMut(&FrameRef<'_>)),
+) -> Result<Value, Malformed> {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let mut shown = Shown::default();
+    let mut misplaced = None;
     let mut sink = |frame: &FrameRef<'_>| {
+        if !is_placed(frame, bytes) {
+            misplaced.get_or_insert_with(|| format!("{frame:?} in {} bytes", bytes.len()));
+        }
         shown.frames.push(show_frame(frame));
         shown.events.push(show_event(path, frame));
         if frame.trust() == Trust::Trusted {
@@ -56,6 +64,9 @@ fn scan(path: &str, bytes: &[u8], push: impl FnOnce(&mut Scanner, &mut dyn FnMut
     let mut scanner = Scanner::new(Some(Location::of_path(path)), &Limits::default()).keep_records(usize::MAX);
     push(&mut scanner, &mut sink);
     let end = scanner.finish(&mut sink);
+    if let Some(frame) = misplaced {
+        return Err(Malformed::new("offsets", frame));
+    }
     let mut outcome = json!({
         "scan": {
             "complete": end.complete,
@@ -70,7 +81,17 @@ fn scan(path: &str, bytes: &[u8], push: impl FnOnce(&mut Scanner, &mut dyn FnMut
     if let Some(fault) = fault(&end) {
         outcome["fault"] = json!({"code": fault.code.as_str(), "line": fault.line});
     }
-    outcome
+    Ok(outcome)
+}
+
+/// Whether a frame's offsets name what they say, which rows do not show: its anchor, its record, its end.
+fn is_placed(frame: &FrameRef<'_>, bytes: &[u8]) -> bool {
+    let slice = |start: u64, end: u64| bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?);
+    let behind_record = frame.record_offset + frame.record_length;
+    slice(frame.offset, frame.record_offset).is_some_and(|head| head.starts_with(b"<a id="))
+        && slice(frame.record_offset, behind_record) == Some(frame.record.as_bytes())
+        // The record's last LF, and that of the empty line unless the file ends before it.
+        && slice(behind_record, frame.end).is_some_and(|tail| tail == b"\n\n" || (tail == b"\n" && frame.end == bytes.len() as u64))
 }
 
 /// The fault a row about invalid UTF-8 is about, else the first.

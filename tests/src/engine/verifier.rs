@@ -123,8 +123,10 @@ fn show(bytes: &[u8], said: &Said) -> Result<Outcome, RowError> {
     shown.insert("counted".to_owned(), json!({"files": said.summary.counts.source_files, "frames": said.summary.counts.frames, "bytes": said.summary.counts.bytes}));
     // The verifier may call an archive faulty only in words that also end its summary.
     shown.insert("ok".to_owned(), said.summary.ok.into());
-    if let Some(first) = errors.first() {
-        shown.insert("fault".to_owned(), json!({"code": first.code, "line": first.line}));
+    // A row about invalid UTF-8 is about that, whatever else the same byte spoils.
+    let invalid = errors.iter().find(|finding| finding.code == "invalid-utf8");
+    if let Some(fault) = invalid.or(errors.first()) {
+        shown.insert("fault".to_owned(), json!({"code": fault.code, "line": fault.line}));
     }
     Ok(Outcome::Shown(shown.into()))
 }
