@@ -123,7 +123,9 @@ fn hit_lines(look: Look, number: usize, query: &Query, hit: &Hit) -> Vec<String>
     if !hit.time.is_empty() {
         head.push_str(&format!("  {}", look.foreign(&one_line(&hit.time))));
     }
-    head.push_str(&look.faint(&format!("  score {}", hit.score)));
+    if query.explain {
+        head.push_str(&look.faint(&format!("  score {}", hit.score)));
+    }
     if hit.trust == Trust::Pending {
         head.push_str(&format!("  {}", look.warning("pending")));
     }
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn a_result_says_who_when_what_and_where() {
         let lines = hit_lines(PIPE, 1, &words("bolts"), &hit("nine\n  bolts", true));
-        assert_eq!(lines, [" 1. Ada (u)  2026-05-04  score 1200", "    nine bolts", "    sources/p/_v2/t.md:8  p/t/m"]);
+        assert_eq!(lines, [" 1. Ada (u)  2026-05-04", "    nine bolts", "    sources/p/_v2/t.md:8  p/t/m"]);
     }
 
     #[test]
@@ -245,7 +247,9 @@ mod tests {
     fn explanations_follow() {
         let mut explained = hit("x", true);
         explained.signals = vec![Signal { name: "term:x".to_owned(), points: 1200 }];
-        assert_eq!(hit_lines(PIPE, 1, &words("x"), &explained)[3], "        1200  term:x");
+        let lines = hit_lines(PIPE, 1, &Query { explain: true, ..words("x") }, &explained);
+        assert!(lines[0].ends_with("score 1200"), "{lines:?}");
+        assert_eq!(lines[3], "        1200  term:x");
     }
 
     #[test]

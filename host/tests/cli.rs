@@ -1,0 +1,488 @@
+//! The program as a script sees it: arguments and stdin in; exit code, stdout and stderr out.
+//!
+//! Each test has a home of its own, so that nothing of the machine it runs on is read or written; compiled components are
+//! shared between them.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Home {
+    directory: TempDir,
+}
+
+struct Ended {
+    code: i32,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+impl Ended {
+    fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).unwrap()
+    }
+
+    /// The one JSON document on stdout.
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: stdout {:?}, stderr {}", self.text(), self.stderr))
+    }
+
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout {:?}, stderr {}", String::from_utf8_lossy(&self.stdout), self.stderr);
+        self
+    }
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { directory: TempDir::new().unwrap() }
+    }
+
+    fn path(&self, rest: &str) -> PathBuf {
+        self.directory.path().join(rest)
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.path(".local/share/recollex/default")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recollex"));
+        command.args(words).env_clear().env("HOME", self.directory.path()).env("PATH", "/usr/bin:/bin");
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-cache"));
+        command.current_dir(self.directory.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        self.run_with(words, b"")
+    }
+
+    fn run_with(&self, words: &[&str], stdin: &[u8]) -> Ended {
+        end(self.command(words), stdin)
+    }
+
+    /// Two conversations, four turns.
+    fn with_conversation() -> Self {
+        let home = Self::new();
+        home.run(&["init"]).expect(0);
+        let lines = [
+            turn("m1", "Four of the nine keel bolts are wasted.", "Ada"),
+            turn("m2", "发动机的喷油嘴漏油。", "林悦"),
+            turn("m3", "We keep the boat.", "Ada"),
+        ];
+        home.run_with(&["archive", "--provider", "p", "--thread", "t"], lines.join("\n").as_bytes()).expect(0);
+        home.run_with(&["archive", "--provider", "p", "--thread", "u"], turn("m1", "Sell the boat.", "Tom").as_bytes())
+            .expect(0);
+        home
+    }
+
+    /// Every file and directory, with the bytes of files.
+    fn everything(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        let mut all = Vec::new();
+        let mut open = vec![self.directory.path().to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    open.push(path.clone());
+                }
+                all.push((path.clone(), fs::read(&path).ok()));
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
+fn end(mut command: Command, stdin: &[u8]) -> Ended {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = child.stdin.take().unwrap();
+    let stdin = stdin.to_owned();
+    // A program that does not read its input closes it: that is no fault of the test.
+    let writer = std::thread::spawn(move || drop(input.write_all(&stdin)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    Ended { code: output.status.code().unwrap_or(-1), stdout: output.stdout, stderr }
+}
+
+fn turn(id: &str, text: &str, who: &str) -> String {
+    json!({
+        "id": id, "role": "user", "text": text, "time": "2026-05-04T18:00:00Z",
+        "speaker": {"id": format!("u-{who}"), "display": who, "kind": "human"},
+        "principal": "owner", "tier": "owner"
+    })
+    .to_string()
+}
+
+#[test]
+fn the_demo_gives_what_it_must_and_leaves_nothing() {
+    let home = Home::new();
+    let mut command = home.command(&["demo"]);
+    fs::create_dir(home.path("tmp")).unwrap();
+    command.env("TMPDIR", home.path("tmp"));
+    let ended = end(command, b"").expect(0);
+    let text = ended.text();
+    for shown in ["52 turns archived", "喷油嘴", "error:", "Every step gave what it must."] {
+        assert!(text.contains(shown), "{shown} is missing in:\n{text}");
+    }
+    assert_eq!(fs::read_dir(home.path("tmp")).unwrap().count(), 0, "the temporary directory is gone");
+    assert!(!home.path(".local").exists(), "no memory of the user's is touched");
+}
+
+#[test]
+fn the_demo_in_json_is_one_document() {
+    let home = Home::new();
+    let mut command = home.command(&["demo", "--keep", "--json"]);
+    command.env("TMPDIR", home.directory.path());
+    let document = end(command, b"").expect(0).json();
+    assert_eq!(document["ok"], true);
+    let steps: Vec<&str> = document["steps"].as_array().unwrap().iter().map(|s| s["step"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["init", "archive", "repeat", "verify", "english", "chinese", "speaker", "damage"]);
+    assert!(Path::new(document["directory"].as_str().unwrap()).join("memory/sources").is_dir());
+}
+
+#[test]
+fn a_workspace_from_nothing_to_found() {
+    let home = Home::new();
+    let made = home.run(&["init", "--json"]).expect(0).json();
+    assert_eq!(made["created"], true);
+    assert!(made["workspace"].as_str().unwrap().starts_with("w-"));
+    for directory in ["", "sources", "topics"] {
+        let mode = home.workspace().join(directory).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{directory:?}");
+    }
+    assert_eq!(home.run(&["init", "--json"]).expect(0).json()["created"], false);
+
+    let lines = format!("{}\r\n\r\n{}", turn("m1", "nine keel bolts", "Ada"), turn("m2", "喷油嘴漏油", "林悦"));
+    let archived =
+        home.run_with(&["archive", "--provider", "p", "--thread", "t", "--json"], lines.as_bytes()).expect(0).json();
+    assert_eq!((&archived["archived"], &archived["already"], &archived["differs"]), (&json!(2), &json!(0), &json!([])));
+    assert_eq!(archived["records"][0]["id"], "p/t/m1");
+    assert_eq!(archived["records"][0]["path"], "sources/p/_v2/t.md");
+    let revision = archived["revision"].as_str().unwrap();
+    assert!(revision.starts_with("r1-"), "{revision}");
+
+    let verified = home.run(&["verify", "--json"]).expect(0).json();
+    assert_eq!((&verified["ok"], &verified["health"]), (&json!(true), &json!("ok")));
+    assert_eq!(verified["counts"]["frames"], 2);
+    assert_eq!(verified["counts"]["source_files"], 1);
+    assert_eq!(verified["revision"], revision);
+    assert_eq!(verified["findings"], json!([]));
+
+    let found = home.run(&["search", "喷油嘴", "--json"]).expect(0).json();
+    let first = &found["results"][0];
+    assert_eq!((&found["query"], &first["id"], &first["kind"]), (&json!("喷油嘴"), &json!("p/t/m2"), &json!("source")));
+    assert_eq!(first["speaker"]["display"], "林悦");
+    assert_eq!(first["speaker"]["trusted"], true);
+    assert_eq!(first["trust"], "trusted");
+
+    let record = home.run(&["get", "p/t/m1", "--json"]).expect(0).json();
+    assert_eq!(record["record"]["id"], "p/t/m1");
+    assert!(record["lines"][0]["text"].as_str().unwrap().contains("nine keel bolts"), "{record}");
+
+    let files = home.run(&["browse", "--json"]).expect(0).json();
+    assert_eq!(files["files"][0]["path"], "sources/p/_v2/t.md");
+
+    let status = home.run(&["status", "--json"]).expect(0).json();
+    assert_eq!(
+        (&status["health"], &status["history"], &status["lock"]["held"]),
+        (&json!("ok"), &json!("off"), &json!(false))
+    );
+    assert_eq!((&status["workspace"], &status["revision"]), (&made["workspace"], &json!(revision)));
+    assert_eq!(status["counts"]["frames"], 2);
+}
+
+#[test]
+fn human_output_is_results_on_stdout_and_the_rest_on_stderr() {
+    let home = Home::with_conversation();
+    let found = home.run(&["search", "bolts"]).expect(0);
+    assert!(found.text().contains("Ada (u-Ada)"), "{}", found.text());
+    assert!(found.text().contains("p/t/m1"), "{}", found.text());
+    assert!(!found.text().contains('\x1b'), "no colour in a pipe");
+    let traced = home.run(&["-v", "status"]).expect(0);
+    assert!(traced.stderr.contains("ms"), "{}", traced.stderr);
+    assert!(traced.text().contains("2 files, 4 records"), "{}", traced.text());
+    let text = home.run(&["get", "p/t/m3"]).expect(0).text();
+    assert!(text.contains("We keep the boat."), "{text}");
+}
+
+#[test]
+fn repeating_a_batch_changes_nothing_and_other_content_is_told() {
+    let home = Home::with_conversation();
+    let before = home.everything();
+    let words = ["archive", "--provider", "p", "--thread", "u", "--json"];
+    let again = home.run_with(&words, turn("m1", "Sell the boat.", "Tom").as_bytes()).expect(0).json();
+    assert_eq!((&again["archived"], &again["already"]), (&json!(0), &json!(1)));
+    let differs = home.run_with(&words, turn("m1", "Buy a boat.", "Tom").as_bytes()).expect(1);
+    assert_eq!(differs.json()["differs"], json!(["p/u/m1"]));
+    assert!(differs.stderr.contains("already-archived-differs"), "{}", differs.stderr);
+    assert_eq!(home.everything(), before);
+}
+
+#[test]
+fn a_bad_line_stops_the_whole_batch() {
+    let home = Home::with_conversation();
+    let before = home.everything();
+    let good = turn("m9", "fine", "Ada");
+    for (bad, reason) in [
+        (r#"{"id":"x","role":"user"}"#.as_bytes(), "missing-field"),
+        (br#"{"id":"x","role":"user","text":7}"#, "wrong-type"),
+        (br#"{"id":"x","role":"user","text":"\ud800"}"#, "invalid-json"),
+        (b"{\"id\":\"x\",\"role\":\"user\",\"text\":\"\xff\"}", "invalid-utf8"),
+        (br#"{"id":"x","role":"user","te"#, "invalid-json"),
+    ] {
+        let input = [good.as_bytes(), b"\n", bad, b"\n", good.as_bytes(), b"\n"].concat();
+        let ended = home.run_with(&["archive", "--provider", "p", "--thread", "t", "--json"], &input).expect(2);
+        let error = &ended.json()["error"];
+        assert_eq!((&error["reason"], &error["line"]), (&json!(reason), &json!(2)), "{}", ended.stderr);
+        assert!(ended.stderr.contains("stdin:2"), "{}", ended.stderr);
+    }
+    assert_eq!(home.everything(), before);
+}
+
+#[test]
+fn refused_turns_are_named_by_line() {
+    let home = Home::with_conversation();
+    let before = home.everything();
+    let bad = turn("a[b", "x", "Ada");
+    let input = format!("{}\n\n{bad}\n{bad}\n", turn("m9", "fine", "Ada"));
+    let ended = home.run_with(&["archive", "--provider", "p", "--thread", "t", "--json"], input.as_bytes());
+    assert!([2, 6].contains(&ended.code), "{} {}", ended.code, ended.stderr);
+    let error = &ended.json()["error"];
+    assert_eq!((&error["line"], &error["problems"][1]["line"]), (&json!(3), &json!(4)));
+    assert_eq!(home.everything(), before);
+}
+
+#[test]
+fn chunks_follow_conversations_and_sizes() {
+    let home = Home::new();
+    home.run(&["init"]).expect(0);
+    let lines: Vec<String> = (0..40)
+        .map(|n| {
+            let thread = ["a", "b", "c"][n % 3];
+            let text = "x".repeat(300);
+            json!({"provider": "p", "thread": thread, "id": format!("m{n}"), "role": "user", "text": text}).to_string()
+        })
+        .collect();
+    let words = ["archive", "--chunk", "--json", "--set", "limits.batch-bytes=6000"];
+    let ended = home.run_with(&words, lines.join("\n").as_bytes()).expect(0).json();
+    assert_eq!(ended["archived"], 40);
+    assert_eq!(ended["records"].as_array().unwrap().len(), 40);
+    let verified = home.run(&["verify", "--json"]).expect(0).json();
+    assert_eq!((&verified["counts"]["frames"], &verified["counts"]["source_files"]), (&json!(40), &json!(3)));
+    let archive = fs::read_to_string(home.workspace().join("sources/p/_v2/a.md")).unwrap();
+    let at = |id: &str| archive.find(&format!("source-id:p/a/{id} ")).unwrap();
+    assert!(at("m0") < at("m3") && at("m3") < at("m39"), "the order of the lines is kept");
+}
+
+#[test]
+fn damage_is_found_in_a_file_and_on_stdin() {
+    let home = Home::with_conversation();
+    let path = home.workspace().join("sources/p/_v2/t.md");
+    let clean = fs::read(&path).unwrap();
+    home.run(&["verify", path.to_str().unwrap()]).expect(0);
+    home.run(&["verify", "sources/p/_v2/t.md"]).expect(0);
+    home.run_with(&["verify", "-", "--as", "sources/p/_v2/t.md"], &clean).expect(0);
+
+    let mut bytes = clean.clone();
+    let at = clean.windows(6).position(|window| window == b"p/t/m2").unwrap() + 5;
+    bytes[at] ^= 1;
+    fs::write(home.path("copy.md"), &bytes).unwrap();
+    for ended in [
+        home.run(&["verify", "copy.md", "--json"]),
+        home.run(&["verify", "copy.md", "--as", "sources/p/_v2/t.md", "--json"]),
+        home.run_with(&["verify", "-", "--json"], &bytes),
+    ] {
+        let document = ended.expect(1).json();
+        assert_eq!((&document["ok"], &document["health"]), (&json!(false), &json!("degraded")));
+        let finding = &document["findings"][0];
+        assert_eq!(finding["severity"], "error");
+        assert!(finding["line"].as_u64().unwrap() > 1, "{finding}");
+    }
+    let text = home.run(&["verify", "copy.md"]).expect(1).text();
+    assert!(text.starts_with("copy.md:"), "{text}");
+
+    // In the workspace: degraded, and the rest goes on.
+    fs::write(&path, &bytes).unwrap();
+    home.run(&["verify"]).expect(1);
+    let found = home.run(&["search", "boat", "--json"]).expect(0);
+    assert_eq!(found.json()["results"][0]["id"], "p/u/m1");
+    assert!(found.stderr.contains("degraded"), "{}", found.stderr);
+    let status = home.run(&["status", "--json"]).expect(0);
+    assert_eq!(status.json()["health"], "degraded");
+    assert!(status.stderr.contains("sources/p/_v2/t.md"), "{}", status.stderr);
+}
+
+#[test]
+fn nothing_found_is_told_apart_from_nothing_to_find() {
+    let home = Home::with_conversation();
+    let none = home.run(&["search", "zeppelin", "--json"]).expect(1);
+    assert_eq!(none.json()["results"], json!([]));
+    assert!(none.stderr.contains("Nothing found"), "{}", none.stderr);
+    for query in ["", "  ", "?!"] {
+        let ended = home.run(&["search", query, "--json"]).expect(1);
+        assert_eq!(ended.json()["error"]["reason"], "nothing-searchable", "{query:?}");
+    }
+    home.run(&["search", "boat", "--top-k", "0"]).expect(2);
+    home.run(&["search", "boat", "--from", "2026-13"]).expect(2);
+    home.run(&["get", "p/t/none"]).expect(1);
+    let elsewhere = home.run(&["browse", "sources/none"]).expect(1);
+    assert!(elsewhere.stderr.contains("sources/none"), "{}", elsewhere.stderr);
+
+    let empty = Home::new();
+    empty.run(&["init"]).expect(0);
+    let ended = empty.run(&["search", "boat"]).expect(1);
+    assert!(ended.stderr.contains("empty"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_workspace_that_is_not_there_is_not_made_by_reading() {
+    let home = Home::new();
+    let status = home.run(&["status", "--json"]).expect(0);
+    assert_eq!((&status.json()["health"], &status.json()["workspace"]), (&json!("empty"), &Value::Null));
+    home.run(&["search", "boat"]).expect(1);
+    home.run(&["browse"]).expect(1);
+    home.run(&["verify"]).expect(1);
+    home.run(&["verify", "none.md"]).expect(2);
+    assert_eq!(home.everything(), []);
+}
+
+#[test]
+fn memory_off_leaves_no_trace() {
+    let home = Home::new();
+    let verbs: [&[&str]; 8] = [
+        &["init"],
+        &["archive", "--provider", "p", "--thread", "t"],
+        &["verify"],
+        &["search", "boat"],
+        &["get", "x"],
+        &["browse"],
+        &["status"],
+        &["demo"],
+    ];
+    for words in verbs {
+        let mut command = home.command(words);
+        command.args(["--json"]).env("RECOLLEX_BACKEND", "none");
+        command.env("XDG_CACHE_HOME", home.path("cache")).env("TMPDIR", home.directory.path());
+        let ended = end(command, turn("m", "x", "Ada").as_bytes()).expect(5);
+        assert_eq!(ended.json()["error"]["code"], "MEMORY_DISABLED", "{words:?}");
+        assert!(!ended.stderr.is_empty(), "{words:?}");
+    }
+    home.run(&["status", "--backend", "none"]).expect(5);
+    home.run(&["paths", "--backend", "none"]).expect(0);
+    home.run(&["completions", "bash", "--backend", "none"]).expect(0);
+    home.run(&["help"]).expect(0);
+    assert_eq!(home.everything(), []);
+    fs::create_dir_all(home.path(".config/recollex")).unwrap();
+    fs::write(home.path(".config/recollex/config.toml"), "backend = \"none\"\n").unwrap();
+    home.run(&["init"]).expect(5);
+    assert!(!home.path(".local").exists());
+}
+
+#[test]
+fn configuration_faults_name_file_line_and_key() {
+    let home = Home::new();
+    fs::create_dir_all(home.path(".config/recollex")).unwrap();
+    fs::write(home.path(".config/recollex/config.toml"), "\nworkspce = '/x'\n").unwrap();
+    let ended = home.run(&["status", "--json"]).expect(2);
+    let document = ended.json();
+    assert_eq!((&document["ok"], &document["error"]["line"]), (&json!(false), &json!(2)));
+    assert!(ended.stderr.contains("config.toml:2") && ended.stderr.contains("workspce"), "{}", ended.stderr);
+    home.run(&["completions", "zsh"]).expect(0);
+}
+
+#[test]
+fn settings_and_limits_reach_their_places() {
+    let home = Home::with_conversation();
+    let ended = home.run(&["status", "--set", "no.such=1", "--json"]).expect(2);
+    assert_eq!(ended.json()["error"]["reason"], "unknown-setting");
+    home.run(&["search", "boat", "--top-k", "9", "--set", "search.top-k-max=3"]).expect(2);
+    let ended = home.run(&["search", "boat", "--limit", "memory_bytes=65536", "--json"]).expect(7);
+    assert_eq!(ended.json()["error"]["reason"], "memory", "{}", ended.stderr);
+    assert!(ended.stderr.contains("--limit memory_bytes"), "{}", ended.stderr);
+    home.run(&["status"]).expect(0);
+}
+
+#[test]
+fn paired_callers_may_not_make_a_workspace() {
+    let home = Home::new();
+    home.run(&["init", "--tier", "paired"]).expect(6);
+    assert!(!home.path(".local").exists());
+}
+
+#[test]
+fn older_layouts_are_put_aside() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("memory/journal")).unwrap();
+    fs::write(home.path("memory/journal/day.md"), "x").unwrap();
+    fs::write(home.path("memory/index.sqlite"), "x").unwrap();
+    home.run(&["init", "--workspace", "memory"]).expect(0);
+    assert!(home.path("memory-superseded/journal/day.md").exists());
+    assert!(home.path("memory-superseded/index.sqlite").exists());
+    assert!(!home.path("memory/journal").exists());
+    home.run(&["verify", "--workspace", "memory"]).expect(0);
+}
+
+#[test]
+fn usage_errors_are_exit_2_with_and_without_json() {
+    let home = Home::new();
+    let ended = home.run(&["serch"]).expect(2);
+    assert!(ended.stdout.is_empty());
+    let ended = home.run(&["serch", "--json"]).expect(2);
+    assert_eq!(ended.json()["error"]["code"], "INVALID_ARGUMENT");
+    home.run(&[]).expect(2);
+    home.run(&["--version"]).expect(0);
+}
+
+#[test]
+fn a_broken_pipe_is_quiet() {
+    let home = Home::new();
+    for words in [&["completions", "bash"][..], &["help"], &["paths"], &["man"]] {
+        let mut child =
+            home.command(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+    }
+}
+
+#[test]
+fn paths_name_every_place() {
+    let home = Home::new();
+    fs::create_dir_all(home.path(".openprogram-work/memory")).unwrap();
+    let document = home.run(&["paths", "--json", "--profile", "boat"]).expect(0).json();
+    let workspace = home.path(".local/share/recollex/boat");
+    assert_eq!(document["workspace"], json!({"path": workspace.to_str().unwrap(), "exists": false}));
+    assert_eq!(document["runtime"]["path"], workspace.join(".scriptorium").to_str().unwrap());
+    assert_eq!(document["config"]["path"], home.path(".config/recollex/config.toml").to_str().unwrap());
+    let found = document["openprogram"].as_array().unwrap();
+    assert_eq!(found[0], json!({"path": home.path(".openprogram-work/memory").to_str().unwrap(), "exists": true}));
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definitions() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(home.run(&["completions", shell]).expect(0).text().contains("archive"), "{shell}");
+    }
+    home.run(&["man", "--dir", "pages"]).expect(0);
+    let page = fs::read_to_string(home.path("pages/recollex-search.1")).unwrap();
+    assert!(page.contains("speaker"), "{page}");
+}
