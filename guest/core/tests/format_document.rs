@@ -1,0 +1,224 @@
+//! FORMAT.md says what the code does: its example and its tables are held against it.
+
+use recollex_core::digest::{Digest, FileHasher};
+use recollex_core::ids::{Location, Revision};
+use recollex_core::search;
+use recollex_core::session::{Denied, Settings, Verb};
+use recollex_core::source::{Batch, ContentHasher, FindingCode, FrameRef, Limits, NewRecord, Scanner, Severity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+const DOCUMENT: &str = include_str!("../FORMAT.md");
+
+/// The part below a heading, up to the next of any level.
+fn section(heading: &str) -> &'static str {
+    let start = DOCUMENT.find(&format!("# {heading}\n")).unwrap_or_else(|| panic!("no heading {heading:?}"));
+    let body = &DOCUMENT[start + heading.len() + 3..];
+    let mut fenced = false;
+    let mut at = 0;
+    for line in body.split_inclusive('\n') {
+        fenced ^= line.starts_with("```");
+        if line.starts_with('#') && !fenced {
+            break;
+        }
+        at += line.len();
+    }
+    &body[..at]
+}
+
+/// The first code block of a section.
+fn block(heading: &str, number: usize) -> &'static str {
+    let block = section(heading).split("```").nth(2 * number + 1).unwrap_or_else(|| panic!("no block in {heading:?}"));
+    block.split_once('\n').expect("a line").1
+}
+
+/// Rows of the section's table, cells trimmed, heading and rule left out.
+fn table(heading: &str) -> Vec<Vec<&'static str>> {
+    let rows = section(heading).lines().filter(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+fn code(word: &str) -> String {
+    format!("`{word}`")
+}
+
+fn example() -> (String, Vec<String>) {
+    let first = NewRecord {
+        provider: "openprogram".into(),
+        thread: "plan a".into(),
+        id: "m1".into(),
+        role: "user".into(),
+        text: "Move the launch to May?\nThe hall is free on the 7th.".into(),
+        time: Some("2026-01-02T03:04:05+00:00".into()),
+        speaker_id: Some("channel-7/u:42".into()),
+        speaker_display: Some("Ada".into()),
+        speaker_kind: Some("human".into()),
+        principal: Some("ada".into()),
+        tier: Some("paired".into()),
+        trust: "pending".into(),
+        ..NewRecord::default()
+    };
+    let second = NewRecord {
+        id: "m2".into(),
+        ordinal: 1,
+        role: "assistant".into(),
+        text: "好的。".into(),
+        time: None,
+        speaker_id: None,
+        speaker_display: None,
+        speaker_kind: None,
+        principal: None,
+        tier: None,
+        trust: "trusted".into(),
+        ..first.clone()
+    };
+    let batch = Batch::check(vec![first, second], &Limits::default()).expect("good records");
+    let plan = batch.compare(BTreeMap::new()).expect("no file").plan().expect("nothing to read");
+    let [change] = &plan.changes[..] else { panic!("one file") };
+    let mut contents = Vec::new();
+    let location = Location::of_path(&change.path);
+    let mut scanner = Scanner::new(Some(location), &Limits::default()).keep_records(usize::MAX);
+    let mut sink = |frame: &FrameRef<'_>| {
+        let mut hasher = ContentHasher::of_frame(frame);
+        hasher.push(frame.record.as_bytes());
+        contents.push(hasher.finish().hex());
+    };
+    scanner.push_text(&change.text, &mut sink);
+    assert!(scanner.finish(&mut sink).complete);
+    assert_eq!(change.path, "sources/openprogram/_v2/plan%20a.md");
+    (change.text.clone(), contents)
+}
+
+#[test]
+fn the_example_is_what_is_written() {
+    let (file, _) = example();
+    let mut listing = String::new();
+    let mut offset = 0;
+    for (number, line) in file.lines().enumerate() {
+        let row = format!("{offset:4}  {:2}  {line}", number + 1);
+        writeln!(listing, "{}", row.trim_end()).expect("a string takes everything");
+        offset += line.len() + 1;
+    }
+    assert_eq!(offset, file.len());
+    assert_eq!(block("Worked example", 0), listing);
+    assert!(section("Worked example").contains(&format!("{} bytes", file.len())));
+}
+
+#[test]
+fn the_example_s_digests_are_right() {
+    let (file, contents) = example();
+    let id = Digest::of(b"openprogram/plan a/m1");
+    let mut hasher = FileHasher::new();
+    hasher.push(file.as_bytes());
+    let root = hasher.finish().root;
+    let revision = Revision::of([("sources/openprogram/_v2/plan%20a.md", root)]);
+    let expected = format!(
+        "id      {}\ncontent {}\ncontent {}\nchunk   {}\nfile    {}\nstate   {}\n",
+        id.hex(),
+        contents[0],
+        contents[1],
+        Digest::of(file.as_bytes()).hex(),
+        root.hex(),
+        revision,
+    );
+    assert_eq!(block("Worked example", 1), expected);
+    // The first record is pending, so its content digest is the hash of bytes of this very file.
+    let start = file.find("<a id=").expect("an anchor");
+    let end = file.rfind("\n\n<a id=").expect("a second frame");
+    assert_eq!(Digest::of(&file.as_bytes()[start..end]).hex(), contents[0]);
+    assert!(section("Worked example").contains(&format!("bytes {start} to {}", end - 1)));
+}
+
+#[test]
+fn findings_are_all_listed() {
+    let listed: Vec<(String, String)> =
+        table("Findings").into_iter().map(|row| (row[0].to_owned(), row[1].to_owned())).collect();
+    let made: Vec<(String, String)> = FindingCode::ALL
+        .iter()
+        .map(|finding| {
+            let severity = match finding.severity() {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            };
+            (code(finding.as_str()), severity.to_owned())
+        })
+        .collect();
+    assert_eq!(listed[..made.len()], made);
+    assert_eq!(listed.iter().map(|(code, _)| code).collect::<BTreeSet<_>>().len(), listed.len());
+}
+
+#[test]
+fn settings_are_all_listed() {
+    let listed: Vec<[String; 3]> =
+        table("Settings").into_iter().map(|row| [row[0], row[1], row[2]].map(str::to_owned)).collect();
+    let known: Vec<[String; 3]> = Settings::table()
+        .map(|(name, default, allowed)| {
+            let allowed = allowed.to_string();
+            let allowed = allowed.strip_prefix("a whole number from ").unwrap_or(&allowed).to_owned();
+            [code(name), code(&default), allowed]
+        })
+        .collect();
+    assert_eq!(listed, known);
+}
+
+/// Every reason that a source file of the guests spells out is in the table of refusals.
+#[test]
+fn refusals_are_all_listed() {
+    let listed: BTreeSet<&str> =
+        table("Refusals").into_iter().flat_map(|row| row[1].split(", ").collect::<Vec<_>>()).collect();
+    let codes: BTreeSet<&str> = table("Refusals").into_iter().map(|row| row[0]).collect();
+    let mut missing = BTreeSet::new();
+    for (file, text) in sources() {
+        for word in literals(text.split("#[cfg(test)]").next().unwrap_or_default()) {
+            let upper = word.contains('_') && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            if upper && !codes.contains(code(word).as_str()) {
+                missing.insert(format!("{file}: {word}"));
+            }
+            let kebab = word.contains('-') && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            let reason = kebab && word.as_bytes().first().is_some_and(u8::is_ascii_lowercase) && !word.ends_with('-');
+            if reason && !listed.contains(code(word).as_str()) && !NO_REASONS.contains(&word) {
+                missing.insert(format!("{file}: {word}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in FORMAT.md: {missing:#?}");
+    for denied in [Denied::TierMissing, Denied::Capability { verb: Verb::Init }] {
+        assert!(codes.contains(code(denied.code()).as_str()));
+    }
+    assert!(listed.contains(code(search::QueryError::NothingSearchable.reason()).as_str()));
+}
+
+/// Words of that shape that are something else.
+const NO_REASONS: &[&str] = &["local-owner", "legacy-unknown", "workspace-id"];
+
+fn literals(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split('"').skip(1).step_by(2))
+}
+
+/// The sources whose literals may be refusals: all of the guests' but the codes of findings.
+fn sources() -> Vec<(String, String)> {
+    let guest = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut open: Vec<std::path::PathBuf> = [
+        "core/src/session",
+        "core/src/source",
+        "core/src/ids",
+        "core/src/search/query.rs",
+        "component/src",
+        "verifier/src",
+    ]
+    .iter()
+    .map(|part| format!("{guest}/{part}").into())
+    .collect();
+    let mut found = Vec::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(&path).expect("a directory").map(|entry| entry.expect("an entry").path()));
+        } else if path.file_name().is_none_or(|name| name != "report.rs") {
+            found.push((path.display().to_string(), std::fs::read_to_string(&path).expect("a source file")));
+        }
+    }
+    assert!(found.len() > 10);
+    found
+}
