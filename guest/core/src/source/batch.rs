@@ -135,6 +135,12 @@ impl Batch {
         paths
     }
 
+    /// The records that belong in the archive at `path`: ids, and a way to the content digest of each.
+    pub fn offered<'b>(&'b self, path: &'b str) -> impl Iterator<Item = (&'b SourceId, impl Fn() -> Digest + 'b)> {
+        let turns = self.turns.iter().filter(move |turn| turn.path == path);
+        turns.map(|turn| (&turn.id, || turn.content()))
+    }
+
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.turns.len()

@@ -17,14 +17,17 @@ pub struct Existing {
     pub at: Resume,
     /// What is wrong with it, if `at.tail` is [`Tail::Damaged`].
     pub fault: Option<Fault>,
-    /// Its records with an id that the batch has too. Others do no harm.
+    /// Its records with an id that the batch has too, as far as they have to be read. Others do no harm.
     pub stored: Vec<Stored>,
+    /// The same whose content digest is known, by id: these are not read.
+    pub known: BTreeMap<String, Digest>,
 }
 
 impl Existing {
     /// Of a file that does not exist, or is empty.
     pub fn absent() -> Self {
-        Self { at: Resume { bytes: 0, lines: 0, tail: Tail::Empty }, fault: None, stored: Vec::new() }
+        let at = Resume { bytes: 0, lines: 0, tail: Tail::Empty };
+        Self { at, fault: None, stored: Vec::new(), known: BTreeMap::new() }
     }
 }
 
@@ -64,38 +67,51 @@ pub struct ExistingScan<'b> {
     scanner: Scanner,
     wanted: BTreeSet<&'b str>,
     stored: Vec<Stored>,
+    also: Box<dyn FnMut(&FrameRef<'_>) + 'b>,
 }
 
 impl<'b> ExistingScan<'b> {
     /// Of the archive at `path`.
     pub fn new(batch: &'b Batch, path: &str, limits: &Limits) -> Self {
         let wanted = batch.turns.iter().filter(|turn| turn.path == path).map(|turn| turn.id.as_str()).collect();
-        Self { scanner: Scanner::new(Some(Location::of_path(path)), limits), wanted, stored: Vec::new() }
+        Self {
+            scanner: Scanner::new(Some(Location::of_path(path)), limits),
+            wanted,
+            stored: Vec::new(),
+            also: Box::new(|_| {}),
+        }
+    }
+
+    /// Hands every frame on to `also`, those that the batch has nothing to do with included.
+    #[must_use]
+    pub fn also(self, also: impl FnMut(&FrameRef<'_>) + 'b) -> Self {
+        Self { also: Box::new(also), ..self }
     }
 
     /// Takes the next piece.
     pub fn push_text(&mut self, text: &str) {
-        let Self { scanner, wanted, stored } = self;
-        scanner.push_text(text, &mut |frame| keep(wanted, stored, frame));
+        let Self { scanner, wanted, stored, also } = self;
+        scanner.push_text(text, &mut |frame| keep(wanted, stored, also, frame));
     }
 
     /// Takes the next piece.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        let Self { scanner, wanted, stored } = self;
-        scanner.push_bytes(bytes, &mut |frame| keep(wanted, stored, frame));
+        let Self { scanner, wanted, stored, also } = self;
+        scanner.push_bytes(bytes, &mut |frame| keep(wanted, stored, also, frame));
     }
 
     /// The file is over.
     pub fn finish(self) -> Existing {
-        let Self { scanner, wanted, mut stored } = self;
-        let end = scanner.finish(&mut |frame| keep(&wanted, &mut stored, frame));
+        let Self { scanner, wanted, mut stored, mut also } = self;
+        let end = scanner.finish(&mut |frame| keep(&wanted, &mut stored, &mut also, frame));
         let at = Resume { bytes: end.bytes, lines: end.valid_prefix_lines, tail: end.tail };
         let damaged = end.tail == Tail::Damaged;
-        Existing { at, fault: end.invalid_utf8.or(end.fault).filter(|_| damaged), stored }
+        Existing { at, fault: end.invalid_utf8.or(end.fault).filter(|_| damaged), stored, known: BTreeMap::new() }
     }
 }
 
-fn keep(wanted: &BTreeSet<&str>, stored: &mut Vec<Stored>, frame: &FrameRef<'_>) {
+fn keep(wanted: &BTreeSet<&str>, stored: &mut Vec<Stored>, also: &mut dyn FnMut(&FrameRef<'_>), frame: &FrameRef<'_>) {
+    also(frame);
     if wanted.contains(frame.id) {
         stored.push(Stored::new(frame));
     }
@@ -150,6 +166,8 @@ pub struct Kept {
     pub path: String,
     /// Its anchor within the archive.
     pub anchor: String,
+    /// Content digest of the one that was offered.
+    pub content: Digest,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -193,7 +211,8 @@ impl Batch {
             again.map(|stored| (path.clone(), stored.clone()))
         });
         let queue: Vec<_> = again.collect();
-        let kept = BTreeMap::new();
+        let known = existing.values().flat_map(|existing| &existing.known);
+        let kept = known.map(|(id, content)| (id.clone(), *content)).collect();
         let mut comparison = Comparison { batch: self, existing, queue: queue.into_iter(), open: None, kept };
         comparison.next();
         Ok(comparison)
@@ -249,7 +268,13 @@ impl<'b> Comparison<'b> {
                     Outcome::Archived
                 }
             };
-            records.push(Kept { id: turn.id.clone(), path: turn.path.clone(), anchor: turn.id.anchor(), outcome });
+            records.push(Kept {
+                id: turn.id.clone(),
+                path: turn.path.clone(),
+                anchor: turn.id.anchor(),
+                content: offered,
+                outcome,
+            });
         }
         Ok(Plan { changes: changes.into_values().collect(), records })
     }

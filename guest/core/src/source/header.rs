@@ -30,6 +30,8 @@ pub(super) struct Header {
     pub(super) label: Range<usize>,
     /// Behind the label's `": "`.
     pub(super) end: usize,
+    /// Where the LF of the record's first line was seen, so that nobody looks for it twice.
+    pub(super) first_lf: Option<usize>,
 }
 
 /// What a try to parse gave.
@@ -174,6 +176,7 @@ impl HeaderParser {
         header.time = line.start + 1..line.start + close;
         header.label = line.start + label.start..line.start + label.end;
         header.end = line.start + label.end + 2;
+        header.first_lf = whole.then(|| line.start + line.text.len());
         Ok(header)
     }
 

@@ -117,6 +117,8 @@ finding_codes! {
     UndecodableName = "undecodable-name", Warning;
     /// A file of a layout from before archives and topics.
     OldLayout = "old-layout", Warning;
+    /// The cache was wrong about a file.
+    StaleIndex = "stale-index", Warning;
     /// An archive was given without its place in a workspace.
     LocationUnchecked = "location-unchecked", Info;
     /// An archive of an older format, which this version does not look into.

@@ -396,9 +396,13 @@ impl Scanner {
             self.parser.settle(Location::of_id(&id));
         }
 
-        let (text, behind) = rest.split_at_checked(header.end).unwrap_or((rest, ""));
-        let (used, left) = skip_lines(behind.as_bytes(), header.record_lines);
-        let record_end = header.end + used;
+        let text = rest.get(..header.end).unwrap_or(rest);
+        let (from, lines) = match header.first_lf {
+            Some(lf) => (lf + 1, header.record_lines - 1),
+            None => (header.end, header.record_lines),
+        };
+        let (used, left) = skip_lines(rest.as_bytes().get(from..).unwrap_or_default(), lines);
+        let record_end = from + used;
         let lines = header.record_line + u64::from(header.record_lines - left);
         if left == 0 && rest.as_bytes().get(record_end) == Some(&b'\n') {
             // The usual case: all of the frame is at hand, and nothing is copied.
@@ -542,8 +546,11 @@ fn preamble_line(byte: usize) -> (u64, usize) {
 
 /// Skips `left` lines: returns the bytes skipped, the last LF included, and how many lines are missing.
 fn skip_lines(bytes: &[u8], mut left: u32) -> (usize, u32) {
-    /// Lines shorter than this on average are counted by the block.
+    /// Where many lines are to be skipped, they are counted by the block.
     const BLOCK: usize = 4096;
+    if left == 0 {
+        return (0, 0);
+    }
     let mut at = 0;
     while left > 64
         && let Some(block) = bytes.get(at..at + BLOCK)

@@ -91,6 +91,8 @@ pub struct FileOutcome {
     pub bytes: u64,
     /// What the scan found, for a v2 archive that could be read.
     pub scan: Option<ScanEnd>,
+    /// Nothing is wrong with what was read; [`Verifier::known`] says the same of the file as long as it does not change.
+    pub clean: bool,
 }
 
 /// What came of all files.
@@ -239,13 +241,30 @@ impl Verifier {
             &path,
             &format!("{why}; what is in this file is not remembered until it can be read"),
         ));
-        Some(FileOutcome { path, class, bytes, scan: None })
+        Some(FileOutcome { path, class, bytes, scan: None, clean: false })
+    }
+
+    /// Closes the open file without its content, which was found clean before ([`FileOutcome::clean`]): so many bytes, so
+    /// many frames.
+    pub fn known(&mut self, bytes: u64, frames: u64) {
+        let Some(open) = self.open.take() else { return };
+        self.counts.bytes += bytes;
+        self.counts.frames += frames;
+        if open.class == FileClass::OlderArchive {
+            self.add(finding(FindingCode::LegacyNotChecked, &open.path, LEGACY));
+        }
+    }
+
+    /// The tables of the cache say something else of this file than its content, though it has not changed since.
+    pub fn stale_index(&mut self, path: &str) {
+        self.add(finding(FindingCode::StaleIndex, path, STALE_INDEX));
     }
 
     /// Closes the open file. None if none is open.
     pub fn end(&mut self, sink: Sink<'_>) -> Option<FileOutcome> {
         let OpenFile { path, class, bytes, check } = self.open.take()?;
         self.counts.bytes += bytes;
+        let mut clean = true;
         let scan = match check {
             Check::Archive(scanner) => {
                 let frames = &mut self.counts.frames;
@@ -254,10 +273,12 @@ impl Verifier {
                     sink(&path, frame);
                 });
                 self.archive(&path, &end);
+                clean = end.complete && end.invalid_utf8.is_none();
                 Some(end)
             }
             Check::Text(text) => {
                 if let Some(fault) = text.finish() {
+                    clean = false;
                     self.add(located(&path, &fault, INVALID_TEXT.to_owned()));
                 }
                 if class == FileClass::OlderArchive {
@@ -267,7 +288,7 @@ impl Verifier {
             }
             Check::Nothing => None,
         };
-        Some(FileOutcome { path, class, bytes, scan })
+        Some(FileOutcome { path, class, bytes, scan, clean })
     }
 
     fn archive(&mut self, path: &str, end: &ScanEnd) {
@@ -330,6 +351,8 @@ const OLD_LAYOUT: &str = "from a layout that is no longer read; `init` moves it 
 const INVALID_TEXT: &str =
     "not UTF-8 from here on; the file is left out. Restore it from a copy, or convert it to UTF-8";
 const LEGACY: &str = "an archive of an older format; this version does not look into it";
+const STALE_INDEX: &str = "the cache was wrong about this file, and has been made again; nothing else is needed. If it comes \
+    back, something changes files and hides it: look at the medium and at programs that set file times";
 const EMPTY: &str = "the archive is empty; if it held anything, restore it from a copy";
 
 fn finding(code: FindingCode, path: &str, message: &str) -> Finding {
