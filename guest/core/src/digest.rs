@@ -1,5 +1,6 @@
 //! Hashes: what is hashed, and how it is written down. Knows SHA-256 and hexadecimal; must not know what the bytes mean.
 
+use sha2::digest::common::hazmat::SerializableState as _;
 use sha2::{Digest as _, Sha256};
 
 /// Bytes a file digest covers with one inner hash. An append re-hashes at most this much of what was there before.
@@ -61,11 +62,11 @@ impl Hasher {
 /// The digest of one file, computed while its bytes pass by (FORMAT.md, "Revision").
 ///
 /// It is the SHA-256 over the concatenated SHA-256 values of the file's chunks of [`CHUNK_BYTES`], the last one as long
-/// as it is; an empty file has no chunk. Because of that a file that grew needs only its old chunk values and the bytes
-/// from its last whole chunk on: see [`FileHasher::resume`].
+/// as it is; an empty file has no chunk. Because of that a file that grew needs only the state behind its old whole chunks
+/// and the bytes from there on: see [`FileHasher::resume`].
 #[derive(Clone, Default)]
 pub struct FileHasher {
-    whole: Vec<Digest>,
+    chunks: Chunks,
     open: Sha256,
     open_bytes: usize,
 }
@@ -75,8 +76,61 @@ pub struct FileHasher {
 pub struct FileDigest {
     /// The file's digest.
     pub root: Digest,
-    /// Values of its whole chunks, in order: what [`FileHasher::resume`] takes.
-    pub whole_chunks: Vec<Digest>,
+    /// Of its whole chunks: what [`FileHasher::resume`] takes.
+    pub chunks: Chunks,
+}
+
+/// The outer hash of a file behind its whole chunks, however many there are.
+#[derive(Clone, Default)]
+pub struct Chunks {
+    whole: u64,
+    outer: Sha256,
+}
+
+impl Chunks {
+    /// Length of [`Chunks::to_bytes`].
+    pub const BYTES: usize = 8 + 104;
+
+    /// Bytes of the file that are covered.
+    pub fn offset(&self) -> u64 {
+        self.whole.saturating_mul(CHUNK_BYTES as u64)
+    }
+
+    /// For caches: the number of chunks, and the state of the hash as the library of this build writes it. A test holds
+    /// that form; if it ever changes, the version of the caches must.
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        for (to, from) in bytes.iter_mut().zip(self.whole.to_le_bytes().into_iter().chain(self.outer.serialize())) {
+            *to = from;
+        }
+        bytes
+    }
+
+    /// Reads it back. None if no hash can be in such a state.
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let (whole, outer) = bytes.split_first_chunk::<8>()?;
+        let outer = Sha256::deserialize(outer.try_into().ok()?).ok()?;
+        Some(Self { whole: u64::from_le_bytes(*whole), outer })
+    }
+
+    fn add(&mut self, chunk: Digest) {
+        self.outer.update(chunk.0);
+        self.whole += 1;
+    }
+}
+
+impl PartialEq for Chunks {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_bytes() == other.to_bytes()
+    }
+}
+
+impl Eq for Chunks {}
+
+impl core::fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} whole chunks", self.whole)
+    }
 }
 
 impl FileHasher {
@@ -87,13 +141,13 @@ impl FileHasher {
 
     /// For a file whose first chunks are known not to have changed. The bytes pushed next start at
     /// [`FileHasher::offset`].
-    pub fn resume(whole_chunks: Vec<Digest>) -> Self {
-        Self { whole: whole_chunks, ..Self::default() }
+    pub fn resume(chunks: Chunks) -> Self {
+        Self { chunks, ..Self::default() }
     }
 
     /// Bytes covered so far: where the next piece belongs in the file.
     pub fn offset(&self) -> u64 {
-        (self.whole.len() as u64) * (CHUNK_BYTES as u64) + self.open_bytes as u64
+        self.chunks.offset() + self.open_bytes as u64
     }
 
     /// Takes the next piece of the file.
@@ -104,7 +158,7 @@ impl FileHasher {
             self.open.update(now);
             self.open_bytes += now.len();
             if self.open_bytes == CHUNK_BYTES {
-                self.whole.push(Digest(self.open.finalize_reset().into()));
+                self.chunks.add(Digest(self.open.finalize_reset().into()));
                 self.open_bytes = 0;
             }
             bytes = later;
@@ -113,14 +167,11 @@ impl FileHasher {
 
     /// The digest of everything pushed.
     pub fn finish(self) -> FileDigest {
-        let mut root = Sha256::new();
-        for chunk in &self.whole {
-            root.update(chunk.0);
-        }
+        let mut root = self.chunks.outer.clone();
         if self.open_bytes > 0 {
             root.update(self.open.finalize());
         }
-        FileDigest { root: Digest(root.finalize().into()), whole_chunks: self.whole }
+        FileDigest { root: Digest(root.finalize().into()), chunks: self.chunks }
     }
 }
 
@@ -157,14 +208,29 @@ mod tests {
         let bytes: Vec<u8> = (0..CHUNK_BYTES * 3 + 77).map(|n| (n % 249) as u8).collect();
         let mut before = FileHasher::new();
         before.push(&bytes[..CHUNK_BYTES + 9]);
-        let before = before.finish();
+        let stored = before.finish().chunks.to_bytes();
 
-        let mut after = FileHasher::resume(before.whole_chunks);
+        let mut after = FileHasher::resume(Chunks::from_bytes(&stored).expect("as written"));
         assert_eq!(after.offset(), CHUNK_BYTES as u64);
         after.push(&bytes[CHUNK_BYTES..]);
 
         let mut afresh = FileHasher::new();
         afresh.push(&bytes);
         assert_eq!(after.finish(), afresh.finish());
+    }
+    #[test]
+    fn the_stored_state_has_the_form_that_caches_hold() {
+        let mut hasher = FileHasher::new();
+        hasher.push(&[7; CHUNK_BYTES * 3 + 1]);
+        let bytes = hasher.finish().chunks.to_bytes();
+        // Three digests are 96 bytes: one block of 64 went into the state, half a block waits.
+        assert_eq!(bytes[..8], 3_u64.to_le_bytes());
+        assert_eq!(bytes[40..48], 1_u64.to_le_bytes());
+        assert_eq!(bytes[48], 32);
+        assert_eq!(bytes[49..81], Digest::of(&[7; CHUNK_BYTES]).0);
+        assert!(bytes[81..].iter().all(|byte| *byte == 0));
+        let mut impossible = bytes;
+        impossible[48] = 99;
+        assert_eq!(Chunks::from_bytes(&impossible), None);
     }
 }

@@ -8,8 +8,9 @@
 //! ```text
 //! session            what a call does
 //!   -> search        index, query, ranking
-//!     -> source      frames, records, archives, batches, verification
-//!       -> ids  text  digest
+//!     -> table       what was found out, kept for the next time
+//!       -> source    frames, records, archives, batches, verification
+//!         -> ids  text  digest
 //! ```
 
 #![forbid(unsafe_code)]
@@ -24,4 +25,5 @@ pub mod ids;
 pub mod search;
 pub mod session;
 pub mod source;
+pub mod table;
 pub mod text;

@@ -1,0 +1,91 @@
+//! Little-endian values out of bytes, and checks over bytes.
+
+use crate::digest::Hasher;
+
+/// The first eight bytes of a SHA-256.
+pub(super) type Check = [u8; 8];
+
+/// The check over these parts as if they were one.
+pub(super) fn check(parts: &[&[u8]]) -> Check {
+    let mut hasher = Hasher::new();
+    for part in parts {
+        hasher.push(part);
+    }
+    let digest = hasher.finish().0;
+    core::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
+}
+
+/// Takes values off the front of bytes. None: there are too few.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    /// A number of `N` bytes, at most eight.
+    pub(super) fn number<const N: usize>(&mut self) -> Option<u64> {
+        let taken = self.array::<N>()?;
+        Some(taken.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// A text and, before it, its length in `N` bytes.
+    pub(super) fn text<const N: usize>(&mut self) -> Option<&'a str> {
+        let length = usize::try_from(self.number::<N>()?).ok()?;
+        core::str::from_utf8(self.take(length)?).ok()
+    }
+
+    /// Some only at the end: nothing may follow.
+    pub(super) fn end(&self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+}
+
+/// Adds the lowest `N` bytes of a number. None if it needs more.
+pub(super) fn put_number<const N: usize>(out: &mut Vec<u8>, number: u64) -> Option<()> {
+    let bytes = number.to_le_bytes();
+    let (low, high) = bytes.split_at_checked(N)?;
+    out.extend_from_slice(low);
+    high.iter().all(|byte| *byte == 0).then_some(())
+}
+
+/// Adds a text and, before it, its length in `N` bytes. None if that is too few.
+pub(super) fn put_text<const N: usize>(out: &mut Vec<u8>, text: &str) -> Option<()> {
+    put_number::<N>(out, text.len() as u64)?;
+    out.extend_from_slice(text.as_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_and_too_few_bytes_are_none() {
+        let mut out = Vec::new();
+        put_number::<6>(&mut out, 0x0102_0304_0506).expect("fits");
+        put_text::<2>(&mut out, "né").expect("fits");
+        assert_eq!(put_number::<1>(&mut Vec::new(), 256), None);
+        assert_eq!(put_text::<1>(&mut Vec::new(), &"x".repeat(256)), None);
+        for cut in 0..out.len() {
+            let mut reader = Reader(&out[..cut]);
+            let number = reader.number::<6>();
+            assert!(cut < 6 && number.is_none() || reader.text::<2>().is_none());
+        }
+        let mut reader = Reader(&out);
+        assert_eq!(reader.number::<6>(), Some(0x0102_0304_0506));
+        assert_eq!(reader.end(), None);
+        assert_eq!(reader.text::<2>(), Some("né"));
+        assert_eq!(reader.end(), Some(()));
+        // Not text.
+        assert_eq!(Reader(&[1, 0xff]).text::<1>(), None);
+    }
+}
