@@ -472,6 +472,12 @@ fn paths_name_every_place() {
     assert_eq!(document["workspace"], json!({"path": workspace.to_str().unwrap(), "exists": false}));
     assert_eq!(document["runtime"]["path"], workspace.join(".scriptorium").to_str().unwrap());
     assert_eq!(document["config"]["path"], home.path(".config/recollex/config.toml").to_str().unwrap());
+    for place in ["cache", "compiled"] {
+        assert_eq!(
+            document[place]["exists"].as_bool(),
+            Some(Path::new(document[place]["path"].as_str().unwrap()).exists())
+        );
+    }
     let found = document["openprogram"].as_array().unwrap();
     assert_eq!(found[0], json!({"path": home.path(".openprogram-work/memory").to_str().unwrap(), "exists": true}));
 }

@@ -45,8 +45,9 @@ struct Stopped<'a> {
 /// Text that one batch may hold where the setting `limits.batch-bytes` does not say otherwise (decision of the format: a
 /// batch is at most 64 MiB). The component enforces it; here it only decides where a chunk ends.
 const BATCH_BYTES: u64 = 64 << 20;
-/// What a record takes beside what its turn says.
-const RECORD_BYTES: u64 = 1 << 10;
+/// What a record takes at most beside what its turn says, and at least.
+const RECORD_BYTES: u64 = 512;
+const RECORD_BYTES_MIN: u64 = 128;
 
 /// Runs the verb.
 pub fn run(args: &Archive, context: &Context) -> Result<Exit, Failure> {
@@ -65,7 +66,7 @@ pub fn run(args: &Archive, context: &Context) -> Result<Exit, Failure> {
         (Err(failure), listing) => {
             if totals.revision.is_some() {
                 let before = summary(&totals);
-                context.remarks.hint(&format!("Before that: {before}. Repeating the call skips what is there."));
+                context.hint(&format!("Before that: {before}. Repeating the call skips what is there."));
             }
             // A document that has begun ends with the error in it.
             let Some(listing) = listing else { return Err(failure) };
@@ -122,7 +123,7 @@ impl Input {
         match file.filter(|path| *path != Path::new("-")) {
             None => {
                 if io::stdin().is_terminal() {
-                    context.remarks.hint("Reading turns from the terminal, one JSON object a line; end with Ctrl-D.");
+                    context.hint("Reading turns from the terminal, one JSON object a line; end with Ctrl-D.");
                 }
                 Ok(Self {
                     name: "stdin".to_owned(),
@@ -180,7 +181,7 @@ impl Keeper<'_, '_> {
                     let digests = turn.digests.as_ref().map_or_else(String::new, |(kept, offered)| {
                         format!(" (kept {}, offered {})", short(kept), short(offered))
                     });
-                    self.context.remarks.warn(&format!(
+                    self.context.warn(&format!(
                         "{} is archived with other content{digests}; the first stays. Give the new one an id of its own. [already-archived-differs]",
                         turn.id
                     ));
@@ -228,7 +229,7 @@ fn at_once(
     let mut unknown = Unknown::default();
     while let Some(mut next) = turns.next().map_err(|failure| failure.at_path(keeper.name))? {
         next.turn.ordinal = ordinal(lines.len());
-        bytes += next.turn.text.len() as u64;
+        bytes += next.turn.text.len() as u64 + RECORD_BYTES_MIN;
         if bytes > limit {
             // The component would say the same, but only after all of it was read, however long it is.
             return Err(Failure::limit(
@@ -247,7 +248,10 @@ fn at_once(
         progress.set(turns.bytes());
     }
     unknown.tell(keeper.context);
-    keeper.keep(&batch, &lines)
+    keeper.keep(&batch, &lines).map_err(|failure| {
+        // Fewer turns at a time cost less of anything.
+        if failure.exit == Exit::LIMIT { failure.next("archive in several batches: --chunk") } else { failure }
+    })
 }
 
 /// Turns that wait, by conversation.
@@ -290,13 +294,13 @@ fn flush(waiting: &mut Waiting, keeper: &mut Keeper<'_, '_>) -> Result<(), Failu
 }
 
 /// What a turn may take in a batch, never too low, so that a chunk is never refused for its size unless one turn alone
-/// is too large: names may be written in a longer form than they came in.
+/// is too large. Names may be written in a longer form than they came in: percent-encoded, or escaped and in base64.
 fn cost(turn: &Turn) -> u64 {
-    let optional =
-        [&turn.time, &turn.speaker_id, &turn.speaker_display, &turn.speaker_kind, &turn.principal, &turn.tier];
-    let names = [&turn.provider, &turn.thread, &turn.id, &turn.role];
-    let names = names.into_iter().chain(optional.into_iter().flatten()).map(String::len).sum::<usize>();
-    turn.text.len() as u64 + 8 * names as u64 + RECORD_BYTES
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let plain = turn.provider.len() + turn.thread.len() + turn.id.len() + 3 * turn.role.len() + length(&turn.time);
+    let speaker = 6 * length(&turn.speaker_id) + 3 * length(&turn.speaker_display);
+    let metadata = 8 * (length(&turn.speaker_kind) + length(&turn.principal));
+    (turn.text.len() + plain + speaker + metadata) as u64 + RECORD_BYTES
 }
 
 /// A turn's place in the input.

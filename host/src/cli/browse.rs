@@ -40,10 +40,10 @@ pub fn run(args: &Browse, context: &Context) -> Result<Exit, Failure> {
         .map(|more| truncated = more)?;
     }
     if truncated && !context.out.closed() {
-        context.remarks.hint("There are more files. List more with --max N.");
+        context.hint("There are more files. List more with --max N.");
     }
     if shown == 0 {
-        context.remarks.hint(&match &*args.prefix {
+        context.hint(&match &*args.prefix {
             "" => "There are no files yet.".to_owned(),
             prefix => format!("There are no files below {prefix}"),
         });

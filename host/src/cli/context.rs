@@ -59,6 +59,18 @@ impl Context {
         self.open(&self.runtime()?, &self.setup.workspace)
     }
 
+    /// What came out, or what to do next: behind the result, where both are read in one place.
+    pub fn hint(&self, text: &str) {
+        self.out.flush();
+        self.remarks.hint(text);
+    }
+
+    /// Something the caller should know of, behind the result.
+    pub fn warn(&self, text: &str) {
+        self.out.flush();
+        self.remarks.warn(text);
+    }
+
     /// Times a call (`-v`).
     pub fn time<T>(&self, what: &str, call: impl FnOnce() -> T) -> T {
         let since = Instant::now();

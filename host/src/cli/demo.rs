@@ -60,7 +60,7 @@ pub fn run(args: &Demo, context: &Context) -> Result<Exit, Failure> {
     if played.is_ok() {
         stage.last_words(kept.as_deref());
     } else if let Some(kept) = &kept {
-        context.remarks.hint(&format!("The directory is kept: {kept}"));
+        context.hint(&format!("The directory is kept: {kept}"));
     }
     if let Err(error) = stage.inner.out.finish() {
         return Err(Failure::output(&error));

@@ -19,6 +19,8 @@ impl Exit {
     pub const NOTHING: Self = Self(1);
     /// Usage, or input that cannot be read.
     pub const USAGE: Self = Self(2);
+    /// Another writer has the lock.
+    pub const LOCKED: Self = Self(4);
     /// Memory is switched off.
     pub const OFF: Self = Self(5);
     /// A limit was reached, or the component failed.
@@ -118,6 +120,11 @@ impl Failure {
     /// Nothing has that name.
     pub fn not_found(reason: &str, message: impl Into<String>) -> Self {
         Self::new("MEMORY_NOT_FOUND", reason, message, Exit::NOTHING)
+    }
+
+    /// Somebody else is writing.
+    pub fn locked(message: impl Into<String>) -> Self {
+        Self::new("LOCKED", "", message, Exit::LOCKED).next("try again when they are done")
     }
 
     /// A limit of this program, not of the component.

@@ -34,7 +34,7 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
         render(&context.out, &excerpt);
     }
     if let Some(next) = excerpt.next_line {
-        context.remarks.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&args.target)));
+        context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&args.target)));
     }
     Ok(Exit::DONE)
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use recollex::lock::{FileLock, Lock, LockError};
 use serde::Serialize;
 
 use super::context::Context;
@@ -43,13 +44,16 @@ pub struct Kept {
 /// Names in a workspace's directory that older programs used (decision D44).
 const OLDER: [&str; 4] = ["journal", "wiki", ".state", "index.sqlite"];
 
+/// How long to wait for another writer, in milliseconds.
+const LOCK_WAIT_MS: u32 = 5000;
+
 /// Runs the verb.
 pub fn run(context: &Context) -> Result<Exit, Failure> {
     let root = &context.setup.workspace;
     // The component first: it knows whether memory is on and whether this caller may.
     let mut session = context.session()?;
     let initialised = context.time("init", || session.init())?;
-    let (moved, kept) = put_aside(root)?;
+    let (moved, kept) = put_aside_locked(root)?;
     for name in ["sources", "topics"] {
         make_directory(&root.join(name))?;
     }
@@ -83,10 +87,10 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
         }
     }
     for Kept { path, why } in &kept {
-        context.remarks.warn(&format!("{path} is from an older program and stayed where it is: {why}"));
+        context.warn(&format!("{path} is from an older program and stayed where it is: {why}"));
     }
     if initialised.created {
-        context.remarks.hint("Next: recollex archive --provider NAME --thread NAME turns.jsonl");
+        context.hint("Next: recollex archive --provider NAME --thread NAME turns.jsonl");
     }
     Ok(Exit::DONE)
 }
@@ -97,6 +101,22 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         result => result.map_err(|error| Failure::io("make the directory", path, &error)),
     }
+}
+
+/// Puts what older programs left aside, under the workspace's lock: one of those programs may be running.
+fn put_aside_locked(root: &Path) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
+    if !OLDER.iter().any(|name| root.join(name).symlink_metadata().is_ok()) {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let guard = FileLock::new(root).acquire(LOCK_WAIT_MS, "init").map_err(|error| match error {
+        LockError::Held(_) => Failure::locked("an older layout is to be moved, and another process is writing"),
+        LockError::Denied(why) | LockError::Io(why) => {
+            Failure::usage("lock", format!("an older layout is to be moved, and the lock cannot be taken: {why}"))
+        }
+    })?;
+    let result = put_aside(root);
+    drop(guard);
+    result
 }
 
 /// Moves what older programs left into the sibling directory `<name>-superseded`, never over anything that is there.

@@ -14,8 +14,11 @@ struct Document {
     /// Who named the workspace: `option`, `environment`, `configuration`, `default`.
     workspace_from: String,
     runtime: Place,
+    /// What the workspace can make again.
+    cache: Place,
     config: Option<Place>,
-    cache: Option<Place>,
+    /// Compiled components.
+    compiled: Option<Place>,
     openprogram: Vec<Place>,
 }
 
@@ -39,8 +42,9 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
         workspace: Place::of(&setup.workspace),
         workspace_from: setup.workspace_from.to_string(),
         runtime: Place::of(&runtime_directory(&setup.workspace)),
+        cache: Place::of(&setup.workspace.join(".scriptorium-recollex")),
         config: setup.config.as_deref().map(Place::of),
-        cache: setup.compiled.as_deref().map(Place::of),
+        compiled: setup.compiled.as_deref().map(Place::of),
         openprogram: setup.openprogram().iter().map(|path| Place::of(path)).collect(),
     };
     if context.out.json {
@@ -66,15 +70,16 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     };
     line("workspace", Some(&document.workspace), &from);
     line("runtime", Some(&document.runtime), "");
+    line("cache", Some(&document.cache), "  (may be deleted)");
     line("config", document.config.as_ref(), "");
-    line("cache", document.cache.as_ref(), "  (compiled components; may be deleted)");
+    line("compiled", document.compiled.as_ref(), "  (compiled components; may be deleted)");
     for place in &document.openprogram {
         line("openprogram", Some(place), "  (use it: --workspace)");
     }
     Ok(Exit::DONE)
 }
 
-/// Where a workspace's own state is: older workspaces keep the name they have (`store::Directory` chooses the same way).
+/// Where a workspace's own state is, as [`recollex::store::Directory`] documents it: older workspaces keep their name.
 fn runtime_directory(workspace: &Path) -> PathBuf {
     let old = workspace.join(".nativemem");
     if old.is_dir() { old } else { workspace.join(".scriptorium") }

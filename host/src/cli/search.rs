@@ -35,7 +35,7 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
         render(&context.out, &query, &answer);
     }
     for finding in &answer.findings {
-        context.remarks.warn(&format!(
+        context.warn(&format!(
             "degraded: {}{} [{}]",
             place(finding.path.as_deref(), finding.line),
             finding.message,
@@ -43,11 +43,11 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
         ));
     }
     if answer.hits.is_empty() {
-        context.remarks.hint(&nothing(&mut session, args));
+        context.hint(&nothing(&mut session, args));
         return Ok(Exit::NOTHING);
     }
     if answer.truncated {
-        context.remarks.hint(&format!("More matched than {}. Ask for more with --top-k N.", args.top_k));
+        context.hint(&format!("More matched than {}. Ask for more with --top-k N.", args.top_k));
     }
     Ok(Exit::DONE)
 }

@@ -48,14 +48,14 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     }
     for reason in &status.reasons {
         let place = place(reason.path.as_deref(), reason.line);
-        context.remarks.warn(&format!("{place}{} [{}]", reason.message, reason.code));
+        context.warn(&format!("{place}{} [{}]", reason.message, reason.code));
     }
     Ok(match status.health {
         Health::Broken => Exit::BROKEN,
         Health::Off => Exit::OFF,
         Health::Empty => {
             if status.workspace.is_none() {
-                context.remarks.hint("There is no workspace there yet. Make one: recollex init");
+                context.hint("There is no workspace there yet. Make one: recollex init");
             }
             Exit::DONE
         }

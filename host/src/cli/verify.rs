@@ -73,7 +73,7 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     };
     report.finish(&outcome);
     if outcome.health == Health::Empty {
-        context.remarks.hint("There was nothing to check: no archive and no topic.");
+        context.hint("There was nothing to check: no archive and no topic.");
     }
     Ok(if outcome.ok { Exit::DONE } else { Exit::NOTHING })
 }
