@@ -39,7 +39,7 @@ pub struct FrameRef<'a> {
     pub id_digest: Digest,
     /// Of the anchor line.
     pub offset: u64,
-    /// Behind the empty line. Where the file ends right behind the record, that is one more than its length.
+    /// Behind the empty line, or behind the record's last LF where the file ends right there.
     pub end: u64,
     /// The frame's first line.
     pub anchor_line: u64,

@@ -281,7 +281,7 @@ impl Scanner {
                 }
             }
             State::Terminator => {
-                self.hand_on_open(sink);
+                self.hand_on_open(self.offset, sink);
                 self.valid = Resume { bytes: self.offset, lines: self.line, tail: Tail::AfterRecord };
             }
             State::Frame | State::Gap | State::Faulty => {}
@@ -410,7 +410,7 @@ impl Scanner {
             let (start, line) = (self.offset, self.line);
             let whole = record_end + 1;
             self.advance(whole, lines + 1);
-            self.hand_on(&header, text, record, (start, line), start + record_end as u64, sink);
+            self.hand_on(&header, text, record, (start, line), (start + record_end as u64, self.offset), sink);
             self.valid = Resume { bytes: self.offset, lines: self.line - 1, tail: Tail::AfterBlank };
             return Some(whole);
         }
@@ -440,7 +440,7 @@ impl Scanner {
             return Some(self.stop(FindingCode::MissingTerminator, 0, 0));
         }
         if self.state == State::Terminator {
-            self.hand_on_open(sink);
+            self.hand_on_open(self.offset + 1, sink);
         }
         self.state = State::Frame;
         self.advance(1, 1);
@@ -497,13 +497,13 @@ impl Scanner {
         self.count(rest);
     }
 
-    fn hand_on_open(&mut self, sink: Sink<'_>) {
+    fn hand_on_open(&mut self, end: u64, sink: Sink<'_>) {
         let open = core::mem::take(&mut self.open);
-        self.hand_on(&open.header, &open.text, &open.record, (open.offset, open.line), self.offset, sink);
+        self.hand_on(&open.header, &open.text, &open.record, (open.offset, open.line), (self.offset, end), sink);
         self.open = open;
     }
 
-    /// Hands a frame on. `start` is its offset and line, `record_end` lies behind the record's last LF.
+    /// Hands a frame on: where it starts (offset and line), where its record and where itself ends (behind the LF).
     #[allow(clippy::too_many_arguments, reason = "the parts of one frame, passed on once per frame without a copy")]
     fn hand_on(
         &mut self,
@@ -511,7 +511,7 @@ impl Scanner {
         text: &str,
         record: &str,
         (offset, line): (u64, u64),
-        record_end: u64,
+        (record_end, end): (u64, u64),
         sink: Sink<'_>,
     ) {
         self.frames += 1;
@@ -523,7 +523,7 @@ impl Scanner {
             id: part(&header.id),
             id_digest: Digest(header.id_digest),
             offset,
-            end: record_end + 1,
+            end,
             anchor_line: line,
             meta_line: header.metadata.map(|_| line + header.meta_line),
             record_line: line + header.record_line,
