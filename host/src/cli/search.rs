@@ -107,6 +107,9 @@ fn nothing(session: &mut Session, args: &Search) -> String {
     }
 }
 
+/// Lines of a result's text on a terminal; `get` shows all of it.
+const LINES_MAX: usize = 8;
+
 /// For people.
 pub fn render(out: &Output, query: &Query, answer: &Answer) {
     for (at, hit) in answer.hits.iter().enumerate() {
@@ -137,10 +140,14 @@ fn hit_lines(look: Look, number: usize, query: &Query, hit: &Hit) -> Vec<String>
     if hit.text_cut {
         text.push('…');
     }
-    let wrapped = match look.width {
+    let mut wrapped = match look.width {
         Some(width) => wrap(&text, width.saturating_sub(INDENT.len())),
         None => vec![text],
     };
+    if wrapped.len() > LINES_MAX {
+        wrapped.truncate(LINES_MAX);
+        wrapped.push("…".to_owned());
+    }
     lines.extend(wrapped.iter().map(|line| format!("{INDENT}{}", highlight(line, &query.text, look))));
     let place = format!("{}:{}  {}", one_line(&hit.path), hit.line, one_line(&hit.id));
     lines.push(format!("{INDENT}{}", look.faint(&look.foreign(&place))));
@@ -241,6 +248,13 @@ mod tests {
         assert!(lines.len() > 3);
         assert!(lines.iter().all(|line| !line.contains('\x1b')), "{lines:?}");
         assert!(lines[1..lines.len() - 1].iter().all(|line| line.len() <= 30), "{lines:?}");
+    }
+
+    #[test]
+    fn a_long_text_does_not_fill_the_screen() {
+        let lines = hit_lines(NARROW, 1, &words("x"), &hit(&"word ".repeat(500), true));
+        assert_eq!(lines.len(), 1 + LINES_MAX + 1 + 1);
+        assert_eq!(lines[1 + LINES_MAX], "    …");
     }
 
     #[test]
