@@ -142,9 +142,12 @@ impl Lock for FileLock {
         };
         let note = place::open_own(&runtime).ok().flatten().and_then(|own| read_note(&own));
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        let known = |process| {
+            let purpose = note.as_ref().filter(|note| note.process == process).map(|note| note.purpose.clone());
+            Ok(Some(Holder { process: Some(process), purpose }))
+        };
         if let Some(process) = holder_by_system(&stat) {
-            let purpose = note.filter(|note| note.process == process).map(|note| note.purpose);
-            return Ok(Some(Holder { process: Some(process), purpose }));
+            return known(process);
         }
         // The system does not say: on this file system, to this process, or because there is none. Sharing the lock for a
         // moment tells; a writer that comes just then tries again a few milliseconds later.
@@ -153,10 +156,14 @@ impl Lock for FileLock {
                 let _ = rustix::fs::flock(&file, FlockOperation::Unlock);
                 Ok(None)
             }
-            Err(Errno::WOULDBLOCK) => Ok(Some(match note.filter(|note| is_alive(note.process)) {
-                Some(note) => Holder { process: Some(note.process), purpose: Some(note.purpose) },
-                None => Holder::default(),
-            })),
+            // The list may miss a line while other locks come and go: now that there must be one, look again.
+            Err(Errno::WOULDBLOCK) => match (0..5).find_map(|_| holder_by_system(&stat)) {
+                Some(process) => known(process),
+                None => Ok(Some(match note.filter(|note| is_alive(note.process)) {
+                    Some(note) => Holder { process: Some(note.process), purpose: Some(note.purpose) },
+                    None => Holder::default(),
+                })),
+            },
             Err(error) => Err(failed(error)),
         }
     }

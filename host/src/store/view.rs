@@ -277,3 +277,35 @@ impl OpenFile {
         Ok(of(&now) == of(&self.stat))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, Directory, Edit, Expect, Store as _};
+    use super::*;
+    use crate::lock::{FileLock, Lock as _};
+
+    #[test]
+    fn a_view_knows_when_a_commit_came() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::new(directory.path());
+        let view = || View::open(&place, &Mutex::default()).unwrap().unwrap();
+        let store = Directory::new(directory.path());
+        let commit = || {
+            let guard = FileLock::new(directory.path()).acquire(0, "").unwrap();
+            let edit = Edit::Put("x".to_owned());
+            let change = Change { area: Area::Tree, path: "a".to_owned(), expect: Expect::Any, edit };
+            store.commit(&*guard, store.generation().unwrap(), &[change]).unwrap();
+        };
+        // Before there is a runtime directory, before there is a journal, and after.
+        let bare = view();
+        assert_eq!(bare.is_current(), Ok(true));
+        drop(FileLock::new(directory.path()).acquire(0, "").unwrap());
+        let locked = view();
+        assert!(locked.is_current().unwrap() && bare.is_current().unwrap());
+        commit();
+        let committed = view();
+        assert_eq!((bare.is_current(), locked.is_current(), committed.is_current()), (Ok(false), Ok(false), Ok(true)));
+        commit();
+        assert_eq!(committed.is_current(), Ok(false));
+    }
+}

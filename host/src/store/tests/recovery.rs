@@ -76,19 +76,27 @@ trait FnOnceCommit: Fn() -> Result<Committed, CommitError> {}
 impl<T: Fn() -> Result<Committed, CommitError>> FnOnceCommit for T {}
 
 /// Whole, and the same for every reader: through the journal, after recovery, and to other programs then.
-fn check_whole(space: &Space, is_committed: Option<bool>, at: &str) -> bool {
+fn check_whole(space: &Space, is_committed: bool, tidies: bool, at: &str) -> bool {
     let seen = contents(&space.another());
     let committed = seen == state(AFTER);
     assert!(committed || seen == state(BEFORE), "{at}: half a commit: {seen:?}");
-    if let Some(expected) = is_committed {
-        assert_eq!(committed, expected, "{at}");
-    }
+    assert_eq!(committed, is_committed, "{at}");
     assert_eq!(runtime(space).is_some(), committed, "{at}");
+    // No directory for nothing, in particular none that an unfinished run made or emptied. Only where tidying up itself
+    // failed, one stays.
+    let directories = |space: &Space, committed: bool| {
+        assert!(space.root().join("deep/gone").exists() != committed || !tidies, "{at}");
+        assert_eq!(space.root().join("fresh").exists(), committed, "{at}");
+    };
+    if space.store.is_unfinished() == Ok(false) {
+        directories(space, committed);
+    }
     let recovery = space.store.recover(&*space.guard()).unwrap_or_else(|error| panic!("{at}: {error}"));
     assert_eq!((recovery.kept, recovery.damaged), (0, false), "{at}");
     assert_eq!(contents(&space.store), seen, "{at}: after recovery");
     assert_eq!(raw(space), seen, "{at}: for others");
     assert_eq!(space.store.is_unfinished(), Ok(false));
+    directories(space, committed);
     committed
 }
 
@@ -107,7 +115,7 @@ fn a_death_at_any_step_leaves_the_old_or_the_new() {
             }
             // Whoever was told that it is made can rely on it, and so can whoever was told that it is not.
             let committed =
-                check_whole(&space, Some(run.result.is_ok()), &format!("death at step {step}, torn {torn}"));
+                check_whole(&space, run.result.is_ok(), true, &format!("death at step {step}, torn {torn}"));
             *if committed { &mut new } else { &mut old } += 1;
             // The next commit works, and nothing stays of the dead one.
             space.commit(&[put("next", "n")]).unwrap();
@@ -141,7 +149,7 @@ fn a_fault_at_any_step_is_an_error_that_changed_nothing_or_a_commit() {
                 assert_eq!(std::fs::read_dir(own).unwrap().count(), 1, "{at}: something staged stays");
                 assert_eq!(space.store.is_unfinished(), Ok(false), "{at}");
             }
-            check_whole(&space, Some(run.result.is_ok()), &at);
+            check_whole(&space, run.result.is_ok(), false, &at);
             let now = space.store.generation().unwrap();
             // A commit that readers may have seen is not taken back under their generation.
             assert!(if run.result.is_ok() { now == generation + 1 } else { now != generation + 1 }, "{at}: {now}");
@@ -150,6 +158,41 @@ fn a_fault_at_any_step_is_an_error_that_changed_nothing_or_a_commit() {
                 break;
             }
         }
+    }
+}
+
+/// What a commit of one change can still be taken back from: everything but the last steps, which only wait for the
+/// medium or tidy up.
+#[test]
+fn a_fault_at_any_step_of_one_change_is_an_error() {
+    let cases = [
+        (put("fresh/dir/file", "x"), 4),
+        (append("append", 4, "two\n"), 1),
+        (rename("moved", "to/here"), 3),
+        (delete("put"), 2),
+    ];
+    for (change, late) in cases {
+        let mut stood = 0;
+        for step in 0.. {
+            let space = Space::with(BEFORE);
+            space.commit(&[put("untouched", "u")]).unwrap();
+            let before = snapshot(space.root());
+            let guard = space.guard();
+            let (result, failed) =
+                fault::failing(step, Errno::NOSPC, || space.store.commit(&*guard, 1, std::slice::from_ref(&change)));
+            drop(guard);
+            if !failed {
+                result.unwrap();
+                break;
+            }
+            if let Err(error) = result {
+                assert!(matches!(error, CommitError::Failed { error: StoreError::Full, .. }), "{error}");
+                assert_eq!(visible(&snapshot(space.root())), visible(&before), "{change:?} at step {step}");
+            } else {
+                stood += 1;
+            }
+        }
+        assert_eq!(stood, late, "{change:?}");
     }
 }
 
@@ -178,7 +221,7 @@ fn a_death_at_any_step_of_a_recovery_is_recovered_from() {
             }
             recovered += 1;
         }
-        check_whole(&space, Some(true), &format!("death at {step}, and in recovery"));
+        check_whole(&space, true, true, &format!("death at {step}, and in recovery"));
     }
     assert!(recovered > 20, "{recovered}");
 }
@@ -365,7 +408,7 @@ fn modes_that_changed_are_no_conflict() {
     for path in ["put", "append", "moved", "deep/gone/file", "splice"] {
         std::fs::set_permissions(space.root().join(path), std::fs::Permissions::from_mode(0o600)).unwrap();
     }
-    check_whole(&space, Some(true), "after chmod");
+    check_whole(&space, true, true, "after chmod");
 }
 
 #[test]
@@ -384,14 +427,16 @@ fn a_torn_journal_that_is_none_yet_is_ignored_and_goes() {
 #[test]
 fn a_damaged_journal_is_kept_and_stops_nobody() {
     let journal = ".scriptorium/recollex/journal";
-    let sizes = unfinished(BEFORE, &changes()).root().join(journal).metadata().unwrap().len();
     // In the magic, in the generation, in the body; cut within the header, and within the body.
-    for (at, cut) in [(0, None), (24, None), (100, None), (0, Some(40)), (0, Some(sizes - 1)), (0, Some(0))] {
+    for (at, cut) in [(0, None), (24, None), (100, None), (0, Some(40)), (0, Some(600)), (0, Some(0))] {
         let space = unfinished(BEFORE, &changes());
         let path = space.root().join(journal);
         let mut bytes = std::fs::read(&path).unwrap();
         match cut {
-            Some(length) => bytes.truncate(length as usize),
+            Some(length) => {
+                assert!(length < bytes.len());
+                bytes.truncate(length);
+            }
             None => bytes[at] ^= 1,
         }
         std::fs::write(&path, &bytes).unwrap();
