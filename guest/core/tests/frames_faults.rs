@@ -2,8 +2,8 @@
 
 use recollex_core::ids::{Location, SourceId};
 use recollex_core::source::{
-    EntryKind, FileClass, FindingCode, Given, Health, Limits, MARKER, Metadata, ScanEnd, Scanner, Severity, Tail,
-    Verifier,
+    Batch, BatchError, EntryKind, FileClass, FindingCode, Given, Health, Limits, MARKER, Metadata, NewRecord, ScanEnd,
+    Scanner, Severity, Tail, Verifier,
 };
 
 const PATH: &str = "sources/p/_v2/t.md";
@@ -309,4 +309,30 @@ fn findings_have_a_limit() {
     let summary = verifier.summary();
     assert_eq!(summary.findings_dropped, 4);
     assert_eq!(summary.health, Health::Degraded, "also by what was dropped");
+}
+
+#[test]
+fn names_that_no_file_system_takes() {
+    let reasons = |provider: &str, thread: &str| {
+        let record = NewRecord {
+            provider: provider.to_owned(),
+            thread: thread.to_owned(),
+            id: "m".repeat(10_000),
+            role: "user".to_owned(),
+            trust: "trusted".to_owned(),
+            ..NewRecord::default()
+        };
+        match Batch::check(vec![record], &Limits::default()) {
+            Ok(_) => Vec::new(),
+            Err(BatchError::Refused(problems)) => problems.into_iter().map(|problem| problem.reason).collect(),
+            Err(BatchError::Limit(limit)) => vec![limit.name],
+        }
+    };
+    // The thread's name has `.md` behind it, and 你 takes nine bytes.
+    assert_eq!(reasons("p", &"t".repeat(252)), [""; 0]);
+    assert_eq!(reasons("p", &"t".repeat(253)), ["name-too-long"]);
+    assert_eq!(reasons(&"p".repeat(255), "t"), [""; 0]);
+    assert_eq!(reasons(&"p".repeat(256), "t"), ["name-too-long"]);
+    assert_eq!(reasons("p", &"你".repeat(28)), [""; 0]);
+    assert_eq!(reasons("p", &"你".repeat(29)), ["name-too-long"]);
 }

@@ -10,6 +10,9 @@ use crate::ids::{SourceId, SourceIdError, SpeakerId, label};
 use crate::text::{identity_part, is_printable_writing};
 use memchr::memchr_iter;
 
+/// Greatest length of a file's or directory's name in bytes: that of the common file systems.
+const NAME_BYTES_MAX: usize = 255;
+
 /// A record to keep, as a runtime saw it. Nothing is checked yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewRecord {
@@ -169,6 +172,15 @@ impl Parts {
     }
 }
 
+/// What to say of a path with a name that file systems do not take.
+fn too_long_name(path: &str) -> Option<String> {
+    let longest = path.split('/').map(str::len).max().filter(|&bytes| bytes > NAME_BYTES_MAX)?;
+    Some(format!(
+        "provider or thread takes {longest} bytes as a file's name, percent-encoded; {NAME_BYTES_MAX} is the most, so \
+         shorten it or give a digest of it"
+    ))
+}
+
 struct Faults<'a> {
     record: &'a NewRecord,
     number: u64,
@@ -199,6 +211,9 @@ impl Faults<'_> {
         let record_lines = memchr_iter(b'\n', self.record.text.as_bytes()).count() as u64 + 1;
         if record_lines > RECORD_LINES_MAX {
             self.add("too-many-lines", format!("the text has more than {RECORD_LINES_MAX} lines; split it"));
+        }
+        if let Some(name) = id.as_ref().and_then(|id| too_long_name(&id.v2_path())) {
+            self.add("name-too-long", name);
         }
         let (id, metadata) = (id?, metadata?);
         let vouched = !identity_part(speaker_id).is_empty() || !identity_part(display).is_empty();
