@@ -7,9 +7,11 @@
 #![cfg(target_arch = "wasm32")]
 
 mod bindings;
+mod cache;
 mod convert;
 mod panic;
 mod read;
+mod records;
 mod search;
 mod session;
 #[path = "../../shared/types.rs"]

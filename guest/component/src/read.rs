@@ -1,13 +1,16 @@
 //! What `get` and `browse` show.
 
+use recollex_core::digest::Digest;
 use recollex_core::ids::{Location, SourceId, is_derived_path, is_internal_path, is_v2_path};
 use recollex_core::session::LineWindow;
 use recollex_core::source::{FrameRef, Limits, Record, Scanner};
+use recollex_core::table::row_key;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, StoreError};
 use crate::bindings::recollex::memory::types::Problem;
 use crate::convert;
+use crate::records::{self, RecordTable};
 use crate::tree::{self, Piece, Reader};
 
 /// What a caller asked to read.
@@ -27,6 +30,18 @@ impl RecordName {
         match self {
             Self::Id(id) => frame.id == id,
             Self::Anchor(anchor) => frame.anchor() == *anchor,
+        }
+    }
+
+    /// What the record table knows it by. None: it is no name that a record can have.
+    fn key(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Id(id) => Some(row_key(&Digest::of(id.as_bytes())).to_vec()),
+            Self::Anchor(anchor) => {
+                let digits = anchor.strip_prefix("source-").filter(|digits| digits.len() == 16)?;
+                let number = u64::from_str_radix(digits, 16).ok()?;
+                Some(number.to_be_bytes().to_vec())
+            }
         }
     }
 }
@@ -127,13 +142,15 @@ pub(crate) fn record(
     window: impl Fn(u64) -> LineWindow,
     limits: &Limits,
 ) -> Result<wit::Excerpt, wit::Error> {
-    let mut found = None;
-    scan(entry, limits, |frame| {
-        if name.names(frame) {
-            found = Some(Record::new(&entry.path, frame));
-        }
-        found.is_none()
-    })?;
+    let mut found = from_table(entry, name, limits);
+    if found.is_none() {
+        scan(entry, limits, |frame| {
+            if name.names(frame) {
+                found = Some(Record::new(&entry.path, frame));
+            }
+            found.is_none()
+        })?;
+    }
     let Some(record) = found else {
         return Err(missing(match name {
             RecordName::Id(id) => id,
@@ -143,6 +160,16 @@ pub(crate) fn record(
     let mut parts = Parts { entry, window: window(record.line), failed: None };
     parts.show(record.offset, record.offset.saturating_add(record.length), record.line, None);
     parts.finish(Some(convert::record(record)))
+}
+
+/// The record, if the record table leads to it. Whatever is wrong with the table, a scan finds out the truth.
+fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Record> {
+    let prefix = name.key()?;
+    let row = RecordTable::open(&entry.path, &entry.stamp, limits)?.find(&prefix)??;
+    let mut found = None;
+    let mut keep = |frame: &FrameRef<'_>| found = name.names(frame).then(|| Record::new(&entry.path, frame));
+    records::read_frame(&entry.path, &entry.stamp, &row, limits, &mut keep).ok()?;
+    found
 }
 
 /// Hands every frame on until `more` says no.

@@ -6,17 +6,20 @@ use std::collections::BTreeMap;
 
 use recollex_core::ids::is_internal_path;
 use recollex_core::session::{Backend, LineWindow, Settings, Verb, WorkspaceId, authorise, overclaims};
-use recollex_core::source::{Batch, BatchError, Change, Existing, ExistingScan, Outcome, Plan, Tier};
+use recollex_core::source::{Batch, BatchError, Change, Limits, Outcome, Plan, Tier};
+use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock;
 use crate::bindings::recollex::memory::store::{self, Addition, Area, Change as StoreChange, Edit, Expect, StoreError};
+use crate::cache;
 use crate::convert;
 use crate::panic;
 use crate::read::{self, Target};
+use crate::records::Archive;
 use crate::search;
-use crate::survey::{Survey, Verification};
-use crate::tree::{self, Piece, Reader};
+use crate::survey::{Depth, Survey, Verification};
+use crate::tree;
 
 /// How often a change is planned again because another program came in between.
 const PLAN_TRIES: u32 = 4;
@@ -32,14 +35,23 @@ impl Session {
         authorise(self.tier, verb).map_err(convert::denied)
     }
 
-    /// Everything that one survey says. A root that cannot be listed means that memory is broken.
-    fn survey(&self) -> Result<Survey, wit::Error> {
-        Survey::start("", &self.settings.limits()).map_err(broken)
+    /// A survey of everything. A root that cannot be listed means that memory is broken.
+    fn survey(&self, depth: Depth, files: FileTable) -> Result<Survey, wit::Error> {
+        Survey::start("", &self.settings.limits(), depth, files).map_err(broken)
     }
 
-    fn revision(&self) -> Result<String, wit::Error> {
-        let (_, _, revision) = self.survey()?.finish();
+    fn files(&self) -> FileTable {
+        cache::file_table(&self.settings.limits())
+    }
+
+    fn revision(&self, files: FileTable) -> Result<String, wit::Error> {
+        let (_, _, revision) = self.survey(Depth::Revision, files)?.finish();
         Ok(revision.to_string())
+    }
+
+    /// The revision for an error, in which there is no room for another.
+    fn revision_now(&self) -> String {
+        self.revision(self.files()).unwrap_or_default()
     }
 
     fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
@@ -68,7 +80,11 @@ impl wit::GuestSession for Session {
     fn init(&self) -> Result<wit::Initialised, wit::Error> {
         self.allow(Verb::Init)?;
         if let Some(id) = workspace_id()? {
-            return Ok(wit::Initialised { workspace: id.to_string(), created: false, revision: self.revision()? });
+            return Ok(wit::Initialised {
+                workspace: id.to_string(),
+                created: false,
+                revision: self.revision(self.files())?,
+            });
         }
         let guard = self.lock("init")?;
         let base = generation()?;
@@ -78,17 +94,17 @@ impl wit::GuestSession for Session {
             None => {
                 let (id, change) = new_workspace_id();
                 store::commit(&guard, base, &[change])
-                    .map_err(|error| convert::commit_error(error, || self.revision().unwrap_or_default()))?;
+                    .map_err(|error| convert::commit_error(error, || self.revision_now()))?;
                 (id, true)
             }
         };
         drop(guard);
-        Ok(wit::Initialised { workspace: id.to_string(), created, revision: self.revision()? })
+        Ok(wit::Initialised { workspace: id.to_string(), created, revision: self.revision(self.files())? })
     }
 
     fn status(&self) -> Result<wit::Status, wit::Error> {
         self.allow(Verb::Status)?;
-        let (summary, findings, revision) = self.survey()?.finish();
+        let (summary, findings, revision) = self.survey(Depth::Findings, self.files())?.finish();
         let holder = lock::current().ok().flatten();
         Ok(wit::Status {
             health: convert::health(summary.health),
@@ -113,25 +129,37 @@ impl wit::GuestSession for Session {
             BatchError::Limit(limit) => convert::limit(limit),
         })?;
         let guard = self.lock("archive")?;
+        let mut files = self.files();
         let mut tries = PLAN_TRIES;
         let plan = loop {
             let base = generation()?;
-            let plan = plan(&batch, &limits)?;
+            let (plan, mut archives) = plan(&batch, &limits, &mut files)?;
             if plan.changes.is_empty() {
+                archives.values().for_each(|archive| archive.keep_unchanged(&limits, &mut files));
                 break plan;
             }
-            let mut changes: Vec<StoreChange> = plan.changes.iter().map(append).collect();
+            let mut changes: Vec<StoreChange> =
+                plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
             if workspace_id()?.is_none() {
                 changes.push(new_workspace_id().1);
             }
             match store::commit(&guard, base, &changes) {
-                Ok(_) => break plan,
+                Ok(committed) => {
+                    let contents =
+                        plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+                    for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
+                        if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
+                            archive.keep_added(change, &stamp, &contents, &limits, &mut files);
+                        }
+                    }
+                    break plan;
+                }
                 Err(store::CommitError::Stale(_) | store::CommitError::Changed(_)) if tries > 1 => tries -= 1,
-                Err(error) => return Err(convert::commit_error(error, || self.revision().unwrap_or_default())),
+                Err(error) => return Err(convert::commit_error(error, || self.revision_now())),
             }
         };
         drop(guard);
-        Ok(wit::Archived { turns: plan.records.into_iter().map(archived).collect(), revision: self.revision()? })
+        Ok(wit::Archived { turns: plan.records.into_iter().map(archived).collect(), revision: self.revision(files)? })
     }
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
@@ -165,7 +193,8 @@ impl wit::GuestSession for Session {
     fn verify(&self, prefix: String) -> Result<wit::Verification, wit::Error> {
         self.allow(Verb::Verify)?;
         let prefix = visible_prefix(&prefix)?;
-        let survey = Survey::start(prefix, &self.settings.limits()).map_err(|error| at_prefix(error, prefix))?;
+        let survey = Survey::start(prefix, &self.settings.limits(), Depth::Everything, self.files())
+            .map_err(|error| at_prefix(error, prefix))?;
         Ok(wit::Verification::new(Verification::new(survey)))
     }
 }
@@ -202,7 +231,7 @@ fn generation() -> Result<u64, wit::Error> {
 }
 
 /// The workspace's id, if it has a sound one.
-fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
+pub(crate) fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
     let path = WorkspaceId::PATH;
     match store::read_text(Area::Runtime, path, None, 0, 1024) {
         Ok(chunk) => Ok(if chunk.eof { WorkspaceId::parse(&chunk.text) } else { None }),
@@ -228,53 +257,40 @@ fn new_workspace_id() -> (WorkspaceId, StoreChange) {
     (id, change)
 }
 
-/// Reads what the batch must know of its archives, and plans.
-fn plan(batch: &Batch, limits: &recollex_core::source::Limits) -> Result<Plan, wit::Error> {
+/// Finds out what the batch must know of its archives, and plans. The archives come with the plan, by path.
+fn plan(
+    batch: &Batch,
+    limits: &Limits,
+    files: &mut FileTable,
+) -> Result<(Plan, BTreeMap<String, Archive>), wit::Error> {
+    let mut archives = BTreeMap::new();
     let mut existing = BTreeMap::new();
     for path in batch.paths() {
-        if let Some(found) = scan(batch, path, limits)? {
-            existing.insert(path.to_owned(), found);
-        }
+        let (archive, found) =
+            Archive::look(batch, path, limits, files).map_err(|error| convert::store_error(error, Some(path)))?;
+        archives.insert(path.to_owned(), archive);
+        existing.insert(path.to_owned(), found);
     }
     let mut comparison = batch.compare(existing).map_err(refused)?;
     while let Some(range) = comparison.wanted() {
         let path = range.path.clone();
-        let piece = tree::read_range(Area::Tree, &path, None, range.offset, range.length)
+        let at = archives.get(&path).and_then(Archive::stamp);
+        let piece = tree::read_range(Area::Tree, &path, at, range.offset, range.length)
             .map_err(|error| convert::store_error(error, Some(&path)))?;
         if piece.is_empty() {
             return Err(convert::store_error(StoreError::Changed, Some(&path)));
         }
         comparison.supply(piece.as_bytes());
     }
-    comparison.plan().map_err(|range| convert::store_error(StoreError::Changed, Some(&range.path)))
+    let plan = comparison.plan().map_err(|range| convert::store_error(StoreError::Changed, Some(&range.path)))?;
+    Ok((plan, archives))
 }
 
-/// None: there is no such archive.
-fn scan(batch: &Batch, path: &str, limits: &recollex_core::source::Limits) -> Result<Option<Existing>, wit::Error> {
-    let failed = |error| convert::store_error(error, Some(path));
-    let entry = match tree::find(Area::Tree, path) {
-        Ok(Some(entry)) => entry,
-        Ok(None) => return Ok(None),
-        // Something else lies where the archive or one of its directories belongs: the commit says what.
-        Err(StoreError::Denied(_)) => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut scan = ExistingScan::new(batch, path, limits);
-    let mut reader = Reader::new(Area::Tree, &entry);
-    while let Some(piece) = reader.next().map_err(failed)? {
-        match piece {
-            Piece::Text(text) => scan.push_text(&text),
-            Piece::Bytes(bytes) => scan.push_bytes(&bytes),
-        }
-    }
-    Ok(Some(scan.finish()))
-}
-
-fn append(change: &Change) -> StoreChange {
+fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
     StoreChange {
         area: Area::Tree,
         path: change.path.clone(),
-        expect: Expect::Any,
+        expect: archive.map_or(Expect::Any, |archive| archive.expect.clone()),
         edit: Edit::Append(Addition { length: change.from.bytes, text: change.text.clone() }),
     }
 }

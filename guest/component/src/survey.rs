@@ -1,17 +1,20 @@
-//! Reading everything once: for findings, figures and the revision.
+//! Going through all files once, for findings, figures and the revision. Files that have not changed are not read again.
 //!
 //! Knows which files there are and how far it has read. What is wrong with them core's `Verifier` says.
 
 use std::cell::RefCell;
 
-use recollex_core::digest::FileHasher;
+use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder};
-use recollex_core::source::{EntryKind, Finding, Given, Limits, Summary, Verifier};
+use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Summary, Verifier};
+use recollex_core::table::{FileState, FileTable};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::log;
-use crate::bindings::recollex::memory::store::{Area, Entry, Kind, StoreError};
+use crate::bindings::recollex::memory::store::{Area, Entry, Kind, Stamp, StoreError};
+use crate::cache;
 use crate::convert;
+use crate::session;
 use crate::tree::{self, Reader};
 
 /// The one file of the runtime directory that is part of a revision, and the path it has there.
@@ -20,8 +23,24 @@ const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json")
 /// Progress is told this often at most in one survey.
 const PROGRESS_STEPS: u64 = 100;
 
-/// A workspace, or a part of it, being read.
+/// What is read although nothing has changed since it was read last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Nothing: only the revision is wanted.
+    Revision,
+    /// Files with something wrong in them, to say what.
+    Findings,
+    /// Everything, to find out whether what is known is so.
+    Everything,
+}
+
+/// A workspace, or a part of it, being gone through.
 pub(crate) struct Survey {
+    limits: Limits,
+    depth: Depth,
+    /// Of the whole workspace, so that files not met are gone.
+    whole: bool,
+    files: FileTable,
     verifier: Verifier,
     revision: RevisionBuilder,
     queue: std::vec::IntoIter<Entry>,
@@ -33,15 +52,22 @@ pub(crate) struct Survey {
 struct Open {
     reader: Reader,
     path: String,
+    stamp: Stamp,
+    /// What the table says.
+    known: Option<FileState>,
     hasher: FileHasher,
 }
 
 impl Survey {
-    /// Of everything below `prefix`; a listing that fails is the caller's to tell.
-    pub(crate) fn start(prefix: &str, limits: &Limits) -> Result<Self, StoreError> {
+    /// Of everything below `prefix`; a listing that fails is the caller's to tell. `files`: what is known.
+    pub(crate) fn start(prefix: &str, limits: &Limits, depth: Depth, files: FileTable) -> Result<Self, StoreError> {
         let entries = tree::list(Area::Tree, prefix)?;
         let total = entries.iter().map(|entry| entry.stamp.size).sum();
         Ok(Self {
+            limits: *limits,
+            depth,
+            whole: prefix.is_empty(),
+            files,
             verifier: Verifier::new(Given::InWorkspace, limits),
             revision: RevisionBuilder::default(),
             queue: entries.into_iter(),
@@ -83,12 +109,26 @@ impl Survey {
                 Kind::Undecodable => EntryKind::Undecodable,
             };
             self.verifier.file(&entry.path, kind);
-            if tree::is_file(&entry) {
-                let reader = Reader::new(Area::Tree, &entry);
-                self.open = Some(Open { reader, path: entry.path, hasher: FileHasher::new() });
-                return true;
+            if !tree::is_file(&entry) {
+                self.verifier.end(&mut |_, _| {});
+                continue;
             }
-            self.verifier.end(&mut |_, _| {});
+            let known = self.files.known(&entry.path, &tree::version(&entry.stamp));
+            let enough = |state: &FileState| match self.depth {
+                Depth::Revision => true,
+                Depth::Findings => state.clean,
+                Depth::Everything => false,
+            };
+            if let Some(state) = known.filter(enough) {
+                self.verifier.known(entry.stamp.size, state.frames);
+                self.revision.add(&entry.path, state.root);
+                self.progress.add(entry.stamp.size);
+                continue;
+            }
+            let reader = Reader::new(Area::Tree, &entry);
+            let Entry { path, stamp, .. } = entry;
+            self.open = Some(Open { reader, path, stamp, known, hasher: FileHasher::new() });
+            return true;
         }
         false
     }
@@ -105,9 +145,9 @@ impl Survey {
                 }
             }
             Ok(None) => {
-                self.verifier.end(&mut |_, _| {});
-                if let Some(Open { path, hasher, .. }) = self.open.take() {
-                    self.revision.add(&path, hasher.finish().root);
+                let outcome = self.verifier.end(&mut |_, _| {});
+                if let (Some(open), Some(outcome)) = (self.open.take(), outcome) {
+                    self.keep(open, &outcome);
                 }
             }
             Err(error) => {
@@ -117,24 +157,51 @@ impl Survey {
         }
     }
 
+    /// A file was read to its end.
+    fn keep(&mut self, open: Open, outcome: &FileOutcome) {
+        let Open { path, stamp, known, hasher, .. } = open;
+        let root = hasher.finish().root;
+        let frames = outcome.scan.as_ref().map_or(0, |scan| scan.frames);
+        let state = FileState { root, frames, clean: outcome.clean };
+        if known.is_some_and(|known| known != state) {
+            self.verifier.stale_index(&path);
+            cache::forget_archive(&path);
+        }
+        self.revision.add(&path, root);
+        self.files.note(&path, &tree::version(&stamp), state);
+    }
+
     fn end(&mut self) {
         self.ended = true;
-        let (file, path) = RUNTIME_FILE;
-        if let Some(root) = digest(Area::Runtime, file) {
-            self.revision.add(path, root);
+        if let Some(root) = self.runtime_file() {
+            self.revision.add(RUNTIME_FILE.1, root);
+        }
+        // Where there is no workspace, looking does not leave anything behind.
+        if session::workspace_id().is_ok_and(|id| id.is_some()) {
+            if self.whole {
+                self.files.unseen().for_each(cache::forget_archive);
+            }
+            cache::save_file_table(&self.files, self.whole, &self.limits);
         }
     }
-}
 
-/// The digest of one file; none if it cannot be read or is not there.
-fn digest(area: Area, path: &str) -> Option<recollex_core::digest::Digest> {
-    let entry = tree::find(area, path).ok()??;
-    let mut reader = Reader::new(area, &entry);
-    let mut hasher = FileHasher::new();
-    while let Some(piece) = reader.next().ok()? {
-        hasher.push(piece.as_bytes());
+    /// The digest of the runtime directory's file; none if it cannot be read or is not there.
+    fn runtime_file(&mut self) -> Option<Digest> {
+        let (file, path) = RUNTIME_FILE;
+        let entry = tree::find(Area::Runtime, file).ok()??;
+        let known = self.files.known(path, &tree::version(&entry.stamp));
+        if let Some(state) = known.filter(|_| self.depth != Depth::Everything) {
+            return Some(state.root);
+        }
+        let mut reader = Reader::new(Area::Runtime, &entry);
+        let mut hasher = FileHasher::new();
+        while let Some(piece) = reader.next().ok()? {
+            hasher.push(piece.as_bytes());
+        }
+        let root = hasher.finish().root;
+        self.files.note(path, &tree::version(&entry.stamp), FileState { root, frames: 0, clean: true });
+        Some(root)
     }
-    Some(hasher.finish().root)
 }
 
 /// Tells the host how far a survey is, now and then.

@@ -2,6 +2,10 @@
 //!
 //! Knows pages, stamps and the two ways to read. Must not know what the bytes mean.
 
+use core::ops::Range;
+
+use recollex_core::table;
+
 use crate::bindings::recollex::memory::store::{self, Area, Entry, Kind, Stamp, StoreError};
 
 /// Bytes asked for at a time. Large enough that the crossing costs nothing, small enough for any guest.
@@ -63,12 +67,13 @@ impl Piece {
     }
 }
 
-/// A file being read from its start to its end, at one version.
+/// A file, or a part of one, being read from its start to its end, at one version.
 pub(crate) struct Reader {
     area: Area,
     path: String,
     at: Stamp,
     offset: u64,
+    end: u64,
     as_text: bool,
     ended: bool,
 }
@@ -76,7 +81,13 @@ pub(crate) struct Reader {
 impl Reader {
     /// Starts at the beginning of `entry`'s file.
     pub(crate) fn new(area: Area, entry: &Entry) -> Self {
-        Self { area, path: entry.path.clone(), at: entry.stamp.clone(), offset: 0, as_text: true, ended: false }
+        Self::part(area, &entry.path, &entry.stamp, 0..u64::MAX)
+    }
+
+    /// Of these bytes of the file, as far as it has them.
+    pub(crate) fn part(area: Area, path: &str, at: &Stamp, range: Range<u64>) -> Self {
+        let Range { start: offset, end } = range;
+        Self { area, path: path.to_owned(), at: at.clone(), offset, end, as_text: true, ended: offset >= end }
     }
 
     /// Of the next byte to be read.
@@ -89,21 +100,25 @@ impl Reader {
         if self.ended {
             return Ok(None);
         }
+        let left = self.end.saturating_sub(self.offset);
+        let want = u32::try_from(left).unwrap_or(PIECE).min(PIECE);
         if self.as_text {
-            match store::read_text(self.area, &self.path, Some(&self.at), self.offset, PIECE) {
+            match store::read_text(self.area, &self.path, Some(&self.at), self.offset, want) {
+                // One character may be longer than what is left of a part: then its bytes are asked for.
+                Ok(chunk) if chunk.text.len() as u64 > left => self.as_text = false,
                 Ok(chunk) => {
                     self.offset = chunk.next;
-                    self.ended = chunk.eof;
+                    self.ended = chunk.eof || self.offset >= self.end;
                     return Ok(Some(Piece::Text(chunk.text)));
                 }
                 Err(StoreError::NotText(_)) => self.as_text = false,
                 Err(error) => return Err(error),
             }
         }
-        let chunk = store::read_bytes(self.area, &self.path, Some(&self.at), self.offset, PIECE)?;
+        let chunk = store::read_bytes(self.area, &self.path, Some(&self.at), self.offset, want)?;
         self.offset = self.offset.saturating_add(chunk.data.len() as u64);
         // A host that answers nothing and says that more follows would keep us here for ever.
-        self.ended = chunk.eof || chunk.data.is_empty();
+        self.ended = chunk.eof || chunk.data.is_empty() || self.offset >= self.end;
         Ok(Some(Piece::Bytes(chunk.data)))
     }
 }
@@ -140,4 +155,9 @@ pub(crate) fn read_range(
 /// Whether an entry is a file that can be read.
 pub(crate) fn is_file(entry: &Entry) -> bool {
     matches!(entry.kind, Kind::File)
+}
+
+/// A stamp as core's tables take it.
+pub(crate) fn version(stamp: &Stamp) -> table::Stamp<'_> {
+    table::Stamp { size: stamp.size, token: &stamp.token, racy: stamp.racy }
 }

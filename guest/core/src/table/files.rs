@@ -117,6 +117,11 @@ impl FileTable {
         table
     }
 
+    /// What was noted in this one, over the file as somebody else has left it since.
+    pub fn over(&self, bytes: Vec<u8>, limits: &Limits) -> Self {
+        Self { noted: self.noted.clone(), ..Self::load(bytes, limits) }
+    }
+
     /// What is known of the file at `path` in this version. Asking says that the file is still there.
     pub fn known(&mut self, path: &str, stamp: &Stamp<'_>) -> Option<FileState> {
         if let Some(noted) = self.noted.get(path) {

@@ -65,6 +65,11 @@ impl Row {
         }
     }
 
+    /// What it is found by.
+    pub fn key(&self) -> Key {
+        key_of(&self.id)
+    }
+
     /// Whether this is the row of the record with that id.
     pub fn is_of(&self, id: &Digest) -> bool {
         self.id == half(id)
@@ -211,7 +216,7 @@ impl RowLog {
         self.fits = row.write(&mut self.bytes).is_some();
         self.chain = check(&[&self.chain, self.bytes.get(start..).unwrap_or_default()]);
         self.bytes.extend_from_slice(&self.chain);
-        self.keys.push((key_of(&row.id), self.rows as u32));
+        self.keys.push((row.key(), self.rows as u32));
         self.rows += 1;
     }
 

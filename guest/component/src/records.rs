@@ -1,0 +1,368 @@
+//! What is known of an archive before something is added to it, and what is kept of it afterwards.
+//!
+//! A long archive has a record table in the cache (core's `table`): while it is about the version that is there, nothing
+//! of the archive is read but records that have to be compared and the chunk that the digest goes on from. Otherwise the
+//! archive is read once, and its table made from that. Knows how to fetch and keep; what it all means core knows.
+
+use std::collections::BTreeMap;
+
+use recollex_core::digest::{Digest, FileHasher};
+use recollex_core::ids::Location;
+use recollex_core::source::{Batch, Change, Existing, ExistingScan, FrameRef, Limits, Resume, Scanner, Stored, Tail};
+use recollex_core::table::{
+    ARCHIVE_BYTES_MIN, ArchiveFiles, ArchiveHead, FileState, FileTable, IdIndex, Key, REST_MAX, Row, RowLog, Rows,
+    merge_keys, row_key, rows_length, rows_range,
+};
+
+use crate::bindings::recollex::memory::store::{Area, Entry, Expect, Stamp, StoreError};
+use crate::cache;
+use crate::tree::{self, Piece, Reader};
+
+/// So many times [`REST_MAX`] rows are read in the hope that the index only lags behind.
+const REST_FACTOR: u64 = 4;
+
+/// The record table of one version of an archive.
+pub(crate) struct RecordTable {
+    files: ArchiveFiles,
+    head: ArchiveHead,
+    index: Option<IdIndex>,
+    /// The rows that the index does not cover.
+    rest: BTreeMap<Key, (u32, Row)>,
+    /// The page of the index that was read last.
+    page: Option<(u64, Vec<(Key, u32)>)>,
+}
+
+impl RecordTable {
+    /// Of the archive at `path` in this version, if there is a sound one.
+    pub(crate) fn open(path: &str, stamp: &Stamp, limits: &Limits) -> Option<Self> {
+        if stamp.size < ARCHIVE_BYTES_MIN {
+            return None;
+        }
+        let files = ArchiveFiles::of(path);
+        let head = ArchiveHead::read(&cache::read_all(&files.head)?, path, limits)?;
+        if !head.is_of(&tree::version(stamp)) {
+            return None;
+        }
+        let index = if head.rows > REST_MAX { read_index(&files.ids, head.rows) } else { None };
+        let covered = index.map_or(0, |index| index.rows());
+        let count = head.rows.saturating_sub(covered);
+        if count > REST_MAX * REST_FACTOR {
+            return None;
+        }
+        let rows = Rows::read(&cache::read(&files.rows, rows_range(covered..head.rows))?, count)?;
+        if rows.behind != head.chain || index.is_some_and(|index| index.chain() != rows.before) {
+            return None;
+        }
+        let keyed = |(row, number): (Row, u64)| Some((row.key(), (u32::try_from(number).ok()?, row)));
+        let rest = rows.rows.into_iter().zip(covered..).filter_map(keyed).collect();
+        Some(Self { files, head, index, rest, page: None })
+    }
+
+    /// The row of the record whose key begins with `prefix`. The outer none: the table is damaged.
+    pub(crate) fn find(&mut self, prefix: &[u8]) -> Option<Option<Row>> {
+        let mut from = Key::default();
+        from.get_mut(..prefix.len())?.copy_from_slice(prefix);
+        if let Some((key, (_, row))) = self.rest.range(from..).next()
+            && key.starts_with(prefix)
+        {
+            return Some(Some(row.clone()));
+        }
+        let Some(index) = self.index else { return Some(None) };
+        let mut search = index.search(prefix);
+        while let Some(number) = search.wanted() {
+            search.supply(self.page(&index, number)?);
+        }
+        let Some(number) = search.row().map(u64::from) else { return Some(None) };
+        let rows = Rows::read(&cache::read(&self.files.rows, rows_range(number..number + 1))?, 1)?;
+        let row = rows.rows.into_iter().next()?;
+        row.key().starts_with(prefix).then_some(Some(row))
+    }
+
+    fn page(&mut self, index: &IdIndex, number: u64) -> Option<&[(Key, u32)]> {
+        if self.page.as_ref().is_none_or(|(kept, _)| *kept != number) {
+            let bytes = cache::read(&self.files.ids, index.page(number))?;
+            self.page = Some((number, index.read_page(number, &bytes)?));
+        }
+        self.page.as_ref().map(|(_, page)| page.as_slice())
+    }
+
+    /// The keys of all rows, ascending, those of `later` included.
+    fn keys(&self, later: &[(Key, u32)]) -> Option<Vec<(Key, u32)>> {
+        let mut sorted = Vec::new();
+        if let Some(index) = &self.index {
+            let bytes = cache::read_all(&self.files.ids)?;
+            for number in 0..index.pages() {
+                let range = index.page(number);
+                let page = bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+                sorted.extend(index.read_page(number, page)?);
+            }
+        }
+        let rest = self.rest.iter().map(|(key, (number, _))| (*key, *number));
+        Some(merge_keys(sorted, rest.chain(later.iter().copied())))
+    }
+}
+
+/// The index over the first of `rows` rows.
+fn read_index(name: &str, rows: u64) -> Option<IdIndex> {
+    IdIndex::read(&cache::read(name, IdIndex::HEAD)?).filter(|index| index.rows() <= rows)
+}
+
+/// Hands on the frame that a row speaks of, if it is there, however long its record is.
+pub(crate) fn read_frame(
+    path: &str,
+    stamp: &Stamp,
+    row: &Row,
+    limits: &Limits,
+    sink: &mut dyn FnMut(&FrameRef<'_>),
+) -> Result<(), StoreError> {
+    let from = Resume { bytes: row.offset, lines: row.line.saturating_sub(1), tail: Tail::AfterBlank };
+    let mut scanner = Scanner::resume(Location::of_path(path), from, limits);
+    let mut reader = Reader::part(Area::Tree, path, stamp, row.frame());
+    while let Some(piece) = reader.next()? {
+        match piece {
+            Piece::Text(text) => scanner.push_text(&text, sink),
+            Piece::Bytes(bytes) => scanner.push_bytes(&bytes, sink),
+        }
+    }
+    scanner.finish(sink);
+    Ok(())
+}
+
+/// An archive that something may be added to.
+pub(crate) struct Archive {
+    path: String,
+    /// What must still be there when something is added.
+    pub(crate) expect: Expect,
+    at: Resume,
+    basis: Basis,
+}
+
+/// Where knowledge of an archive comes from.
+enum Basis {
+    /// It was read, or does not exist. Frames, rows and digest of what is there.
+    Read {
+        frames: u64,
+        log: RowLog,
+        hasher: FileHasher,
+        /// What was read is what its stamp stands for, also later.
+        settled: bool,
+    },
+    /// Nothing but its table was read.
+    Table(Box<RecordTable>),
+}
+
+impl Archive {
+    /// Finds out what a batch must know of the archive at `path`.
+    pub(crate) fn look(
+        batch: &Batch,
+        path: &str,
+        limits: &Limits,
+        files: &mut FileTable,
+    ) -> Result<(Self, Existing), StoreError> {
+        let entry = match tree::find(Area::Tree, path) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Ok(Self::absent(path, Expect::Absent, limits)),
+            // Something else lies where the archive or one of its directories belongs: the commit says what.
+            Err(StoreError::Denied(_)) => return Ok(Self::absent(path, Expect::Any, limits)),
+            Err(error) => return Err(error),
+        };
+        if let Some(table) = RecordTable::open(path, &entry.stamp, limits)
+            && let Some((existing, table)) = from_table(table, batch, &entry, limits)
+        {
+            let expect = Expect::Same(entry.stamp);
+            let archive = Self { path: path.to_owned(), expect, at: existing.at, basis: Basis::Table(Box::new(table)) };
+            return Ok((archive, existing));
+        }
+        Self::read(batch, &entry, limits, files)
+    }
+
+    fn absent(path: &str, expect: Expect, limits: &Limits) -> (Self, Existing) {
+        let existing = Existing::absent();
+        let basis = Basis::Read { frames: 0, log: RowLog::new(path, limits), hasher: FileHasher::new(), settled: true };
+        (Self { path: path.to_owned(), expect, at: existing.at, basis }, existing)
+    }
+
+    fn read(
+        batch: &Batch,
+        entry: &Entry,
+        limits: &Limits,
+        files: &mut FileTable,
+    ) -> Result<(Self, Existing), StoreError> {
+        let path = entry.path.as_str();
+        let mut log = RowLog::new(path, limits);
+        let mut frames = 0;
+        let mut scan = ExistingScan::new(batch, path, limits).also(|frame| {
+            frames += 1;
+            log.push(frame, None);
+        });
+        let mut hasher = FileHasher::new();
+        let mut reader = Reader::new(Area::Tree, entry);
+        while let Some(piece) = reader.next()? {
+            hasher.push(piece.as_bytes());
+            match piece {
+                Piece::Text(text) => scan.push_text(&text),
+                Piece::Bytes(bytes) => scan.push_bytes(&bytes),
+            }
+        }
+        let existing = scan.finish();
+        // A stamp that was reliable once is reliable for good.
+        let settled = !entry.stamp.racy || files.known(path, &tree::version(&entry.stamp)).is_some();
+        let basis = Basis::Read { frames, log, hasher, settled };
+        let expect = Expect::Same(entry.stamp.clone());
+        Ok((Self { path: path.to_owned(), expect, at: existing.at, basis }, existing))
+    }
+
+    /// The version that was looked at; none: there is no file.
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        match &self.expect {
+            Expect::Same(stamp) => Some(stamp),
+            Expect::Any | Expect::Absent => None,
+        }
+    }
+
+    /// Keeps what is known of the archive now: `change` was added to it, which made the version `stamp`.
+    pub(crate) fn keep_added(
+        self,
+        change: &Change,
+        stamp: &Stamp,
+        contents: &BTreeMap<&str, Digest>,
+        limits: &Limits,
+        files: &mut FileTable,
+    ) {
+        let size = change.from.bytes.saturating_add(change.text.len() as u64);
+        if stamp.racy || stamp.size != size {
+            return;
+        }
+        let (mut log, hasher, before) = match self.basis {
+            Basis::Read { settled: false, .. } => return,
+            Basis::Read { frames, log, hasher, .. } => (log, Some(hasher), (frames, None)),
+            Basis::Table(table) => {
+                let hasher = go_on(&self.path, stamp, &table.head, change.from.bytes);
+                (RowLog::resume(table.head.rows, table.head.chain), hasher, (table.head.rows, Some(table)))
+            }
+        };
+        let (Some(mut hasher), (frames, table)) = (hasher, before) else { return };
+        hasher.push(change.text.as_bytes());
+        let mut scanner = Scanner::resume(Location::of_path(&self.path), change.from, limits);
+        let mut add = |frame: &FrameRef<'_>| log.push(frame, contents.get(frame.id));
+        scanner.push_text(&change.text, &mut add);
+        let end = scanner.finish(&mut add);
+        let Some(at) = end.resume() else { return };
+        let version = Version { path: &self.path, stamp, at, frames: frames.saturating_add(end.frames) };
+        version.keep(hasher, &log, table.as_deref(), limits, files);
+    }
+
+    /// Keeps what reading it has shown; nothing was added.
+    pub(crate) fn keep_unchanged(&self, limits: &Limits, files: &mut FileTable) {
+        let (Basis::Read { frames, log, hasher, settled: true }, Some(stamp)) = (&self.basis, self.stamp()) else {
+            return;
+        };
+        if !matches!(self.at.tail, Tail::Damaged | Tail::Empty) {
+            // It is reliable, whatever a stamp taken now says.
+            let stamp = &Stamp { racy: false, ..stamp.clone() };
+            let version = Version { path: &self.path, stamp, at: self.at, frames: *frames };
+            version.keep(hasher.clone(), log, None, limits, files);
+        }
+    }
+}
+
+/// What a batch must know of an archive, from its table. None: the table says what is not so.
+fn from_table(
+    mut table: RecordTable,
+    batch: &Batch,
+    entry: &Entry,
+    limits: &Limits,
+) -> Option<(Existing, RecordTable)> {
+    let mut offered: Vec<_> = batch.offered(&entry.path).map(|(id, content)| (id.digest(), id, content)).collect();
+    // Neighbours share a page of the index.
+    offered.sort_by_key(|(digest, ..)| *digest);
+    let mut existing = Existing { at: table.head.at, ..Existing::absent() };
+    let mut others = BTreeMap::new();
+    for (digest, id, content) in offered {
+        let Some(row) = table.find(&row_key(&digest))? else { continue };
+        if !row.is_of(&digest) {
+            return None;
+        }
+        let content = content();
+        if row.has_content(&content) {
+            existing.known.insert(id.as_str().to_owned(), content);
+        } else {
+            others.insert(id.as_str(), row);
+        }
+    }
+    for (id, row) in others {
+        if existing.known.contains_key(id) {
+            continue;
+        }
+        let mut found = None;
+        let mut keep = |frame: &FrameRef<'_>| found = Some(Stored::new(frame)).filter(|stored| stored.id == id);
+        read_frame(&entry.path, &entry.stamp, &row, limits, &mut keep).ok()?;
+        existing.stored.push(found?);
+    }
+    Some((existing, table))
+}
+
+/// The hash of the archive's first `bytes` bytes, going on behind its whole chunks.
+fn go_on(path: &str, stamp: &Stamp, head: &ArchiveHead, bytes: u64) -> Option<FileHasher> {
+    let mut hasher = FileHasher::resume(head.chunks.clone());
+    let mut reader = Reader::part(Area::Tree, path, stamp, hasher.offset()..bytes);
+    while let Some(piece) = reader.next().ok()? {
+        hasher.push(piece.as_bytes());
+    }
+    (hasher.offset() == bytes).then_some(hasher)
+}
+
+/// A version of an archive of which everything is known.
+struct Version<'a> {
+    path: &'a str,
+    stamp: &'a Stamp,
+    at: Resume,
+    frames: u64,
+}
+
+impl Version<'_> {
+    /// Keeps it: its record table, if it is long enough for one, and its line in the file table. `log` has all rows, or
+    /// those that come behind `table`.
+    fn keep(
+        &self,
+        hasher: FileHasher,
+        log: &RowLog,
+        table: Option<&RecordTable>,
+        limits: &Limits,
+        files: &mut FileTable,
+    ) {
+        let digest = hasher.finish();
+        let state = FileState { root: digest.root, frames: self.frames, clean: true };
+        files.note(self.path, &tree::version(self.stamp), state);
+        let Some(rows) = log.bytes().filter(|_| self.stamp.size >= ARCHIVE_BYTES_MIN) else { return };
+        let head = ArchiveHead {
+            size: self.stamp.size,
+            token: self.stamp.token.clone(),
+            at: self.at,
+            chunks: digest.chunks,
+            rows: log.rows(),
+            chain: log.chain(),
+        };
+        let Some(head) = head.write(self.path, limits) else { return };
+        let names = ArchiveFiles::of(self.path);
+        let written = match table {
+            Some(table) => cache::append(&names.rows, rows_length(table.head.rows), rows),
+            None => cache::put(&names.rows, rows),
+        };
+        if !written {
+            return;
+        }
+        let covered = table.and_then(|table| table.index).map_or(0, |index| index.rows());
+        if log.rows().saturating_sub(covered) > REST_MAX {
+            let keys = match table {
+                Some(table) => table.keys(log.keys()),
+                None => Some(merge_keys(log.keys().to_vec(), [])),
+            };
+            if let Some(keys) = keys {
+                cache::put(&names.ids, &IdIndex::write(&keys, log.chain()));
+            }
+        }
+        // Last: it is what says that the others are sound.
+        cache::put(&names.head, &head);
+    }
+}
