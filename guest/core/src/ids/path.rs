@@ -1,7 +1,6 @@
 //! Paths within a workspace: relative, parts joined by `/`, case-sensitive.
 
-use super::source_id::SourceIdError;
-use crate::ids::SourceId;
+use super::source_id::SourceId;
 use crate::text::{decode, encode_path_part};
 use core::cmp::Ordering;
 
@@ -84,8 +83,7 @@ fn id_prefix(path: &str) -> Option<String> {
     let (provider, file) = path.strip_prefix("sources/")?.split_once("/_v2/")?;
     let thread = file.strip_suffix(".md")?;
     let prefix = format!("{}/{}/", decode(provider)?, decode(thread)?);
-    let id: Result<SourceId, SourceIdError> = SourceId::parse(&format!("{prefix}m"));
-    let exact = id.is_ok_and(|id| {
+    let exact = SourceId::parse(&format!("{prefix}m")).is_ok_and(|id| {
         encode_path_part(id.provider()) == provider && encode_path_part(id.thread()) == thread && id.message() == "m"
     });
     exact.then_some(prefix)

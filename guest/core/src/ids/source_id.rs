@@ -35,6 +35,9 @@ impl SourceIdError {
 
 impl SourceId {
     /// Checks the form only; legacy archives carry such ids. See [`SourceId::for_reading`], [`SourceId::for_writing`].
+    ///
+    /// # Errors
+    /// [`SourceIdError::Malformed`].
     pub fn parse(text: &str) -> Result<Self, SourceIdError> {
         let provider_end = text.find('/').ok_or(SourceIdError::Malformed)?;
         let behind = text.get(provider_end + 1..).ok_or(SourceIdError::Malformed)?;
@@ -48,6 +51,9 @@ impl SourceId {
 
     /// An id as a v2 archive may show it: also no `[` `]` `<` `>`, and nothing unprintable. Characters that Unicode 14
     /// had not assigned are accepted.
+    ///
+    /// # Errors
+    /// [`SourceIdError::Malformed`], or [`SourceIdError::Unsafe`] with the first offending character.
     pub fn for_reading(text: &str) -> Result<Self, SourceIdError> {
         let id = Self::parse(text)?;
         match text.chars().find(|&c| !is_allowed(c, is_printable_reading)) {
@@ -57,6 +63,9 @@ impl SourceId {
     }
 
     /// An id as we write it: every character printable in Unicode 14, so that every program can read it back.
+    ///
+    /// # Errors
+    /// [`SourceIdError::Malformed`], or [`SourceIdError::Unsafe`] with the first offending character.
     pub fn for_writing(text: &str) -> Result<Self, SourceIdError> {
         let id = Self::parse(text)?;
         match text.chars().find(|&c| !is_allowed(c, is_printable_writing)) {

@@ -106,7 +106,10 @@ impl Turn {
 }
 
 impl Batch {
-    /// Checks every record and lists every fault of each: nothing is written unless all are good.
+    /// Checks every record: nothing is written unless all are good.
+    ///
+    /// # Errors
+    /// Every fault of every record, in the order given; or, if there is none, that together they are too large.
     pub fn check(records: Vec<NewRecord>, limits: &Limits) -> Result<Self, BatchError> {
         let mut problems = Vec::new();
         let mut checked = Vec::with_capacity(records.len());

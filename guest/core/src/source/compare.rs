@@ -195,7 +195,10 @@ pub struct Plan {
 
 impl Batch {
     /// Holds the batch against its archives, one entry for each of [`Batch::paths`]; a path without an entry does not
-    /// exist. Refused if one of them is damaged: nothing may be appended to it.
+    /// exist.
+    ///
+    /// # Errors
+    /// One problem for each archive that is damaged: nothing may be appended to it, so nothing is to any.
     pub fn compare(&self, existing: BTreeMap<String, Existing>) -> Result<Comparison<'_>, Vec<Problem>> {
         let here: BTreeSet<&str> = self.paths().into_iter().collect();
         let damaged = |(path, existing): (&String, &Existing)| {
@@ -250,7 +253,10 @@ impl<'b> Comparison<'b> {
         });
     }
 
-    /// The plan, once nothing is wanted any more; else what still is.
+    /// What to do, now that everything is known.
+    ///
+    /// # Errors
+    /// What is still wanted.
     pub fn plan(mut self) -> Result<Plan, RecordRange> {
         if let Some((_, range, _)) = self.open {
             return Err(range);

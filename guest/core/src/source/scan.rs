@@ -91,8 +91,8 @@ impl ScanEnd {
 /// Reads one v2 archive, in pieces of any size, and hands on every whole frame.
 ///
 /// What it finds does not depend on how the input was cut. It keeps one header at most ([`Limits::header_bytes`]) and 20
-/// to 45 bytes per frame (to find an id that comes twice); records are counted past, not kept. After the first fault no further
-/// frame is handed on: a damaged file is never guessed back into step.
+/// to 45 bytes per frame (to find an id that comes twice); records are counted past, not kept. After the first fault no
+/// further frame is handed on: a damaged file is never guessed back into step.
 pub struct Scanner {
     parser: HeaderParser,
     header_bytes: usize,

@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::line_start::LineStart;
 use super::report::{Finding, FindingCode, Severity};
 use super::scan::{Fault, ScanEnd, Scanner};
-use crate::ids::{Location, is_internal_path, is_v2_path};
+use crate::ids::{Location, is_derived_path, is_internal_path, is_v2_path};
 use crate::text::{InvalidUtf8, Utf8Pieces};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -426,9 +426,8 @@ fn class_in_workspace(path: &str) -> FileClass {
         ("sources", Some(_)) if path.ends_with(".md") && is_v2_path(path) => FileClass::Archive,
         ("sources", Some(_)) if path.ends_with(".md") => FileClass::OlderArchive,
         ("topics", Some(_)) if path.ends_with(".md") => FileClass::Topic,
-        ("timeline", Some(_)) | ("core.md" | "recent_events.jsonl" | "relations.json" | "commitments.jsonl", None) => {
-            FileClass::Derived
-        }
+        ("core.md" | "commitments.jsonl", None) => FileClass::Derived,
+        _ if is_derived_path(path) => FileClass::Derived,
         ("journal" | "wiki" | ".state", Some(_)) | ("index.sqlite", None) => FileClass::OldLayout,
         _ => FileClass::Other,
     }

@@ -24,8 +24,11 @@ impl Utf8Pieces {
         Self::default()
     }
 
-    /// Takes the next piece and hands its text on. Text before the first invalid byte is handed on; nothing after it
-    /// ever is, and this and every later call answers with that byte.
+    /// Takes the next piece and hands its text on.
+    ///
+    /// # Errors
+    /// The first byte that is no text. What came before it was handed on; nothing after it ever is, and every later call
+    /// answers with the same byte.
     pub fn push(&mut self, bytes: &[u8], mut text: impl FnMut(&str)) -> Result<(), InvalidUtf8> {
         if let Some(invalid) = self.invalid {
             return Err(invalid);
@@ -74,7 +77,10 @@ impl Utf8Pieces {
         }
     }
 
-    /// The input is over: fails if it ended inside a character.
+    /// The input is over.
+    ///
+    /// # Errors
+    /// It ended inside a character, or an earlier byte was no text.
     pub fn finish(&mut self) -> Result<(), InvalidUtf8> {
         match self.invalid {
             Some(invalid) => Err(invalid),
