@@ -3,7 +3,7 @@
 //! ```text
 //! recover    what a writer that died left is completed first
 //! check      expectations, kinds, collisions, bounds: nothing is written yet
-//! stage      whole contents go to files beside the journal, synced; room is reserved for additions
+//! stage      whole contents go to files beside the journal, synced, names too; room is reserved for additions
 //! journal    written, synced, renamed, directory synced: from here on the commit is made
 //! redo       each change is put in place, and synced
 //! settle     the journal is cut to its header
@@ -109,6 +109,12 @@ pub(super) fn commit(
     if entries.is_empty() {
         let stamps = stamps(store, &ground, changes, &places, &sealed);
         return Ok(Committed { generation: base, stamps });
+    }
+
+    if !staging.names.is_empty() {
+        // A journal says that a staged file which is gone is in place. So none may get lost while the journal is kept:
+        // where the medium keeps names in no order, only this sees to that; elsewhere the files' own syncs did it.
+        disk::sync(own).map_err(journal_failed)?;
     }
 
     let (pending, bytes) = Pending::new(generation, entries).map_err(failed)?;

@@ -186,6 +186,7 @@ mod tests {
             ("\u{fb03}", "ffi"),
             ("\u{390}", "\u{3b9}\u{308}\u{301}"),
             ("\u{3a3}", "\u{3c2}"),
+            ("\u{1fb4}", "\u{3b1}\u{345}\u{301}"),
         ] {
             assert_eq!(fold(left), fold(right), "{left} {right}");
         }

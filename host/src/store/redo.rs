@@ -106,6 +106,10 @@ struct Touched {
     directories: BTreeSet<(Area, String)>,
     /// Directories that are new.
     created: Vec<(Area, String)>,
+    /// Directories whose own names are known to stay.
+    anchored: BTreeSet<(Area, String)>,
+    /// Earlier runs may have made directories, and nobody knows whether they came to sync their names.
+    is_again: bool,
     /// Directories that lost a file and may be empty now.
     left: BTreeSet<(Area, String)>,
 }
@@ -114,6 +118,7 @@ impl Touched {
     /// What an earlier run may have begun with an entry: which directories it made, whether it came to sync them, and
     /// whether it emptied one, nobody knows.
     fn by_earlier_runs(&mut self, entry: &Entry) {
+        self.is_again = true;
         if matches!(entry.step, Step::Delete { .. } | Step::Move { .. }) {
             self.left.insert((entry.area, above(&entry.path).to_owned()));
         }
@@ -386,25 +391,26 @@ fn put_in_place(own: BorrowedFd<'_>, stage: &str, parent: BorrowedFd<'_>, name: 
     }
 }
 
-/// Opens a directory, and makes what is missing of it.
+/// Opens a directory, and makes what is missing of it. What is renamed into it loses its old name, so that the way to
+/// its new one must not be lost: each new directory's name is synced before anything is put in it.
 fn make_parents(ground: &Ground, area: Area, directory: &str, touched: &mut Touched) -> Result<OwnedFd, StoreError> {
     let failed = |error| disk::store_error(error, &format!("making {directory}"));
     let mut at = ground.base(area)?.ok_or(StoreError::NotFound)?;
     let mut way = String::new();
     for part in directory.split('/').filter(|part| !part.is_empty()) {
         let next = path::join(&way, part);
-        at = match disk::open_dir(&at, part) {
-            Ok(open) => open,
-            Err(Errno::NOENT) => {
-                let (open, new) = disk::make_dir(&at, part).map_err(failed)?;
-                if new {
-                    touched.directories.insert((area, way));
-                    touched.created.push((area, next.clone()));
-                }
-                open
-            }
+        let (open, new) = match disk::open_dir(&at, part) {
+            Ok(open) => (open, false),
+            Err(Errno::NOENT) => disk::make_dir(&at, part).map_err(failed)?,
             Err(error) => return Err(failed(error)),
         };
+        if new {
+            touched.created.push((area, next.clone()));
+        }
+        if (new || touched.is_again) && touched.anchored.insert((area, next.clone())) {
+            disk::sync(&at).map_err(failed)?;
+        }
+        at = open;
         way = next;
     }
     Ok(at)

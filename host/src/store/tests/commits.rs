@@ -385,8 +385,19 @@ fn each_commit_syncs_what_it_must() {
     // Journal made, written, synced, renamed, directory synced; then, before and after, what the edit needs:
     let journal = 5;
     let settle = 1;
+    // And the names of staged files synced, once for all of them.
+    let staging = 1;
     assert_eq!(cost(&[append("a", 1, "y")]), journal + settle + 4, "reserve, write, seal, sync");
-    assert_eq!(cost(&[put("a", "z")]), journal + settle + 6, "make, write, seal, sync, rename, sync directory");
-    assert_eq!(cost(&[put("d/c", "z"), put("d/e", "z")]), journal + settle + 2 * 5 + 1, "one directory");
+    assert_eq!(
+        cost(&[put("a", "z")]),
+        journal + settle + staging + 6,
+        "make, write, seal, sync, rename, sync directory"
+    );
+    assert_eq!(cost(&[put("d/c", "z"), put("d/e", "z")]), journal + settle + staging + 2 * 5 + 1, "one directory");
+    assert_eq!(
+        cost(&[put("new/dir/c", "z")]),
+        journal + settle + staging + 6 + 2 * 2,
+        "each new directory made, its name synced"
+    );
     assert_eq!(cost(&[delete("d/c")]), journal + settle + 2, "remove, sync directory");
 }

@@ -166,7 +166,7 @@ fn a_fault_at_any_step_is_an_error_that_changed_nothing_or_a_commit() {
 #[test]
 fn a_fault_at_any_step_of_one_change_is_an_error() {
     let cases = [
-        (put("fresh/dir/file", "x"), 4),
+        (put("fresh/dir/file", "x"), 2),
         (append("append", 4, "two\n"), 1),
         (rename("moved", "to/here"), 3),
         (delete("put"), 2),
@@ -324,6 +324,12 @@ fn what_another_program_did_in_between_stays() {
         ),
         (delete("f"), |space| space.write("f", "theirs!"), KeptEdit::Delete, None),
         (rename("f", "g"), |space| space.write("g", "theirs"), KeptEdit::Move("g".to_owned()), None),
+        (
+            rename("f", "g"),
+            |space| std::fs::remove_file(space.root().join("f")).unwrap(),
+            KeptEdit::Move("g".to_owned()),
+            None,
+        ),
         (rename("f", "g"), |space| space.write("f", "theirs!"), KeptEdit::Move("g".to_owned()), None),
     ];
     for (ours, theirs, edit, content) in cases {
