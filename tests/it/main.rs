@@ -2,6 +2,8 @@
 
 mod cli;
 mod contract;
+mod crash;
+mod damage;
 mod layers;
 mod limits;
 mod python;

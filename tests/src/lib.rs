@@ -3,6 +3,8 @@
 //! See `README.md` beside this crate for how to run it all and what a row is.
 
 pub mod built;
+pub mod crash;
 pub mod deviations;
 pub mod engine;
+pub mod turns;
 pub mod vectors;
