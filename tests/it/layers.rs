@@ -297,6 +297,8 @@ fn packages_come_from_the_public_registry() {
 fn nothing_of_one_machine_is_in_the_repository() {
     // Put together here, so that this file does not find itself.
     let homes = ["home", "root", "Users", "work"].map(|name| format!("/{name}/"));
+    // Nobody's, in an example.
+    let nobody = "/home/me/";
     let registries = ["index-url", "extra-index", "trusted-host", "[registries", "replace-with"].map(str::to_owned);
     let registries =
         [&registries[..], &["artifact".to_owned() + "ory", "nex".to_owned() + "us", "proxy.golang".to_owned()]]
@@ -311,10 +313,11 @@ fn nothing_of_one_machine_is_in_the_repository() {
         let Ok(text) = fs::read_to_string(built::repository().join(&path)) else { continue };
         looked_at += 1;
         for (number, line) in text.lines().enumerate() {
+            let somebodys = line.replace(nobody, "");
             let absolute = homes.iter().any(|home| {
-                line.match_indices(home.as_str()).any(|(at, _)| {
+                somebodys.match_indices(home.as_str()).any(|(at, _)| {
                     // In the middle of a longer path (`sources/work/x`, a URL) it names nothing of a machine.
-                    !line[..at].ends_with(|before: char| before.is_alphanumeric() || "._-/~>}*".contains(before))
+                    !somebodys[..at].ends_with(|before: char| before.is_alphanumeric() || "._-/~>}*".contains(before))
                 })
             });
             let registry = registries.iter().any(|word| line.to_lowercase().contains(word.as_str()));

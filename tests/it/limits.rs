@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use recollex::types::{self, Tier};
 use recollex::workspace::Turn;
 use recollex::{Error, Limits, OpenOptions, Runtime, RuntimeOptions, Session};
-use recollex_tests::built;
+use recollex_tests::{built, turns};
 
 use crate::support;
 
@@ -187,22 +187,9 @@ fn a_lock_that_is_kept_ends_with_its_session() {
     other.archive(&[]).unwrap();
 }
 
+/// The hostile component writes the text to that path, unchanged.
 fn put(area: &str, path: &str, text: &str) -> Turn {
-    Turn {
-        provider: area.to_owned(),
-        thread: path.to_owned(),
-        id: String::new(),
-        ordinal: 0,
-        role: String::new(),
-        text: text.to_owned(),
-        time: None,
-        speaker_id: None,
-        speaker_display: None,
-        speaker_kind: None,
-        principal: None,
-        tier: None,
-        trust: String::new(),
-    }
+    turns::plain(area, path, 0, text)
 }
 
 /// Paths that name nothing inside a workspace.

@@ -11,10 +11,11 @@ fn passes(engine: EngineName, ran: &[&str]) {
     let deviations = Deviations::shipped().unwrap();
     let mut started = engine.start().unwrap_or_else(|error| panic!("{engine:?} does not start: {error}"));
     let mut totals = Totals::default();
+    let mut counts = Vec::new();
     let mut failures = Vec::new();
     for file in &files {
         let report = vectors::run(started.as_mut(), file, &deviations);
-        println!("{report}");
+        counts.push(report.to_string());
         assert!(
             report.run() > 0 || !ran.contains(&&*file.name),
             "{engine:?} ran no row of {}, which it is meant to run",
@@ -23,7 +24,7 @@ fn passes(engine: EngineName, ran: &[&str]) {
         totals.add(&report);
         failures.extend(report.failures.iter().map(ToString::to_string));
     }
-    assert!(failures.is_empty(), "{engine:?}: {totals}\n{}", failures.join("\n"));
+    assert!(failures.is_empty(), "{engine:?}: {totals}\n{}\n{}", counts.join("\n"), failures.join("\n"));
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub enum Prepared {
     Write {
         /// Records of one conversation.
         batches: Vec<Vec<NewRecord>>,
+        /// A copy of them, for the next run to use up.
+        copy: Vec<Vec<NewRecord>>,
     },
 }
 
@@ -79,7 +81,7 @@ pub fn prepare(name: &str, bytes: usize) -> Result<Prepared, String> {
     };
     let batches = batches(chinese, bytes);
     if name.starts_with("frame-write-") {
-        return Ok(Prepared::Write { batches });
+        return Ok(Prepared::Write { copy: batches.clone(), batches });
     }
     if !name.starts_with("frame-scan-") {
         return Err(unknown());
@@ -100,11 +102,18 @@ pub fn prepare(name: &str, bytes: usize) -> Result<Prepared, String> {
 }
 
 impl Prepared {
-    /// Does the work once.
+    /// Gets ready for another run. Not part of the work: nothing that is measured may happen here.
+    pub fn rewind(&mut self) {
+        if let Self::Write { batches, copy } = self {
+            copy.clone_from(batches);
+        }
+    }
+
+    /// Does the work, once for each [`Prepared::rewind`].
     ///
     /// # Errors
     /// It did not come out as it must.
-    pub fn run(&self) -> Result<Done, String> {
+    pub fn run(&mut self) -> Result<Done, String> {
         match self {
             Self::Scan { location, archive } => {
                 let mut items = 0;
@@ -118,11 +127,11 @@ impl Prepared {
                     Some(fault) => Err(format!("{fault:?}")),
                 }
             }
-            Self::Write { batches } => {
+            Self::Write { copy, .. } => {
                 let mut done = Done { bytes: 0, items: 0 };
-                for batch in batches {
+                for batch in core::mem::take(copy) {
                     done.items += batch.len() as u64;
-                    done.bytes += render(batch.clone())?.len() as u64;
+                    done.bytes += render(batch)?.len() as u64;
                 }
                 Ok(done)
             }

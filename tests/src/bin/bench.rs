@@ -17,6 +17,7 @@ use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
 use recollex_test_rows::workload;
 use recollex_tests::built;
 use recollex_tests::engine::Wasm;
+use recollex_tests::turns;
 use serde::Serialize;
 
 /// Data that one round of a throughput benchmark goes through.
@@ -96,13 +97,15 @@ fn run(names: &[String]) -> Result<(), Box<dyn Error>> {
 
 /// Megabytes a second of a workload, natively and in wasm.
 fn throughput(name: &'static str) -> Result<Line, Box<dyn Error>> {
-    let prepared = workload::prepare(name, DATA_BYTES)?;
+    let mut prepared = workload::prepare(name, DATA_BYTES)?;
     let mut engine = Wasm::start()?;
     let inside = engine.prepare(name, DATA_BYTES as u64)?;
     let mut native = Vec::new();
     let mut wasm = Vec::new();
     let mut records = 0;
     for _ in 0..ROUNDS {
+        prepared.rewind();
+        engine.rewind(inside)?;
         let start = Instant::now();
         let done = prepared.run()?;
         native.push(rate(done.bytes, start));
@@ -176,21 +179,8 @@ fn fill(workspace: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn turn(thread: u32, number: u32) -> Turn {
-    Turn {
-        provider: "bench".to_owned(),
-        thread: format!("thread-{thread:03}"),
-        id: format!("m{number}"),
-        ordinal: number.into(),
-        role: "user".to_owned(),
-        text: workload::sentence(u64::from(thread * STATUS_TURNS_PER_FILE + number), false),
-        time: Some(format!("2026-03-{:02}T08:00:00+00:00", 1 + number % 28)),
-        speaker_id: None,
-        speaker_display: None,
-        speaker_kind: None,
-        principal: None,
-        tier: None,
-        trust: "trusted".to_owned(),
-    }
+    let text = workload::sentence(u64::from(thread * STATUS_TURNS_PER_FILE + number), false);
+    turns::plain("bench", &format!("thread-{thread:03}"), number.into(), &text)
 }
 
 /// Bytes of a component as it is shipped.

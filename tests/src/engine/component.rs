@@ -151,7 +151,8 @@ fn snapshot(root: &Path) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
         Ok(())
     })?;
     // The lock file comes into being when the lock is first taken, as an empty file; it says nothing of what is kept.
-    found.retain(|path, _| !path.ends_with("/write.lock"));
+    // The cache can be made again.
+    found.retain(|path, _| !path.ends_with("/write.lock") && !path.starts_with(".scriptorium-recollex"));
     Ok(found)
 }
 

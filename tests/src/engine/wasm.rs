@@ -65,7 +65,16 @@ impl Wasm {
             .unwrap_or_else(|trap| Err(format!("trapped: {trap:#}")))
     }
 
-    /// Runs a workload once.
+    /// Gets a workload ready for another run.
+    ///
+    /// # Errors
+    /// The component trapped.
+    pub fn rewind(&mut self, workload: ResourceAny) -> Result<(), String> {
+        let workloads = self.instance.recollex_tests_workloads();
+        workloads.workload().call_rewind(&mut self.store, workload).map_err(|trap| format!("trapped: {trap:#}"))
+    }
+
+    /// Runs a workload, once for each [`Wasm::rewind`].
     ///
     /// # Errors
     /// It failed or trapped.

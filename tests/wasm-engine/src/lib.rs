@@ -11,6 +11,8 @@ mod bindings {
     wit_bindgen::generate!({ path: "wit", world: "engine" });
 }
 
+use core::cell::RefCell;
+
 use bindings::exports::recollex::tests::rows::{Guest as Rows, Outcome};
 use bindings::exports::recollex::tests::workloads::{Done, Guest as Workloads, GuestWorkload, Workload};
 use recollex_test_rows::workload;
@@ -32,16 +34,20 @@ impl Workloads for Engine {
 }
 
 /// A workload with its data.
-pub struct Prepared(workload::Prepared);
+pub struct Prepared(RefCell<workload::Prepared>);
 
 impl GuestWorkload for Prepared {
     fn prepare(name: String, bytes: u64) -> Result<Workload, String> {
         let bytes = usize::try_from(bytes).map_err(|_| format!("{bytes} bytes do not fit into memory"))?;
-        workload::prepare(&name, bytes).map(|prepared| Workload::new(Self(prepared)))
+        workload::prepare(&name, bytes).map(|prepared| Workload::new(Self(RefCell::new(prepared))))
+    }
+
+    fn rewind(&self) {
+        self.0.borrow_mut().rewind();
     }
 
     fn run(&self) -> Result<Done, String> {
-        let done = self.0.run()?;
+        let done = self.0.borrow_mut().run()?;
         Ok(Done { bytes: done.bytes, items: done.items })
     }
 }
