@@ -11,6 +11,7 @@ mod commit;
 mod directory;
 pub(crate) mod disk;
 mod ground;
+mod inspect;
 mod journal;
 pub(crate) mod path;
 pub(crate) mod place;
@@ -21,6 +22,7 @@ mod walk;
 use std::fmt;
 
 pub use directory::{Directory, Recovery};
+pub use inspect::{JournalState, RuntimeKind, WideMode};
 pub use redo::{Kept, KeptEdit};
 
 /// The three places of a workspace.

@@ -17,9 +17,9 @@ use super::disk::{self, Sys};
 use super::path::OWN;
 
 /// The runtime directory's name in a new workspace.
-const RUNTIME: &str = ".scriptorium";
+pub(crate) const RUNTIME: &str = ".scriptorium";
 /// Its name in old ones, which keep it.
-const OLD_RUNTIME: &str = ".nativemem";
+pub(crate) const OLD_RUNTIME: &str = ".nativemem";
 
 /// A workspace's root, by its path. The path is resolved at each call: the root may not exist yet, may be put in place
 /// of another, and may be reached through symbolic links.
@@ -94,6 +94,11 @@ pub(crate) fn runtime_name(root: impl AsFd) -> &'static str {
         Ok(stat) if disk::file_type(&stat) == FileType::Directory => OLD_RUNTIME,
         _ => RUNTIME,
     }
+}
+
+/// The same below a path, for messages.
+pub(crate) fn runtime_of(root: &Path) -> &'static str {
+    if root.join(OLD_RUNTIME).is_dir() { OLD_RUNTIME } else { RUNTIME }
 }
 
 /// Opens the runtime directory; none if there is nothing.

@@ -112,7 +112,7 @@ impl View {
             Some(Shown::Gone) => Err(StoreError::NotFound),
             Some(Shown::Staged(stage)) => {
                 let own = self.ground.own().ok_or(StoreError::Changed)?;
-                // Renamed into place this very moment: the view is no longer current.
+                // Renamed into place this very moment: to be looked at again.
                 let file = disk::open_file(own, stage, false).map_err(|error| match error {
                     Errno::NOENT => StoreError::Changed,
                     other => disk::store_error(other, &format!("reading {}", path.as_str())),
@@ -124,7 +124,12 @@ impl View {
                 open.joined = self.pending.clone().map(|pending| (pending, index));
                 Ok(open)
             }
-            Some(Shown::Moved(from)) => self.open_plain(area, RelPath::parse(area, from)?),
+            Some(Shown::Moved(from)) => {
+                self.open_plain(area, RelPath::parse(area, from)?).map_err(|error| match error {
+                    StoreError::NotFound => StoreError::Changed,
+                    other => other,
+                })
+            }
         }
     }
 
