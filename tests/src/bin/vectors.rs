@@ -13,7 +13,7 @@ use recollex_tests::vectors::{self, Totals, VectorFile};
 /// Runs vector files and holds what comes out against what was observed.
 ///
 /// Prints one line a file, and last the sum, where rows that deviate as a decision demands count as passed. Failures go
-/// to stderr. Exit code 1 when a row failed or nothing ran, 2 when the vectors cannot be read.
+/// to stderr. Exit code 1 when a row failed, nothing ran, or the vectors cannot be read.
 #[derive(Parser)]
 struct Arguments {
     /// What runs the rows.
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             }
             // Nothing is left to do if stderr is gone.
             let _ = writeln!(io::stderr(), "vectors: {message}");
-            ExitCode::from(2)
+            ExitCode::FAILURE
         }
     }
 }
