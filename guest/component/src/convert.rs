@@ -12,6 +12,9 @@ use crate::bindings::recollex::memory::types as shared;
 
 pub(crate) use crate::shared::{counts, finding, health, record, speaker, trust};
 
+/// The reason when something changed while it was read: worth another try.
+const CHANGED: &str = "changed-while-reading";
+
 /// The closed list's code for what the store or the medium could not do.
 const STORE_FAILED: &str = "TRANSACTION_FAILURE_UNKNOWN";
 
@@ -75,9 +78,7 @@ pub(crate) fn store_error(error: StoreError, path: Option<&str>) -> shared::Erro
         StoreError::NotText(offset) => {
             failed("invalid-utf8", format!("byte {offset} is not UTF-8; `verify` shows the line"))
         }
-        StoreError::Changed => {
-            failed("changed-while-reading", "another program keeps changing it; try again".to_owned())
-        }
+        StoreError::Changed => failed(CHANGED, "another program keeps changing it; try again".to_owned()),
         StoreError::Denied(why) => shared::Error::Refused(vec![problem(
             "PATH_OUTSIDE_WORKSPACE",
             "denied",
@@ -90,6 +91,11 @@ pub(crate) fn store_error(error: StoreError, path: Option<&str>) -> shared::Erro
         StoreError::Full => failed("full", "no space is left; nothing was changed".to_owned()),
         StoreError::Io(why) => failed("io", format!("the store failed: {why}")),
     }
+}
+
+/// Whether something changed while it was read.
+pub(crate) fn is_changed(error: &shared::Error) -> bool {
+    matches!(error, shared::Error::Store(problem) if problem.reason == CHANGED)
 }
 
 /// Why a file could not be read, as part of a finding.

@@ -7,12 +7,13 @@ use recollex_core::session::Settings;
 use recollex_core::source::{EntryKind, FrameRef, Given, LimitReached, Record, Verifier, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind};
+use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
 use crate::convert;
 use crate::tree::{self, Piece, Reader};
 
-/// Looks words up in the records of the workspace.
-pub(crate) fn search(settings: &Settings, query: &wit::Query) -> Result<wit::Answer, wit::Error> {
+/// Looks words up in the records of the workspace. A file that changes while it is read is an error, or on the `last` try
+/// a finding.
+pub(crate) fn search(settings: &Settings, query: &wit::Query, last: bool) -> Result<wit::Answer, wit::Error> {
     let limits =
         Limits { top_k_max: u32::try_from(settings.top_k_max).unwrap_or(u32::MAX), query_bytes: settings.query_bytes };
     let request = QueryRequest {
@@ -30,7 +31,7 @@ pub(crate) fn search(settings: &Settings, query: &wit::Query) -> Result<wit::Ans
         explain: query.explain,
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    let corpus = Corpus::read(settings)?;
+    let corpus = Corpus::read(settings, last)?;
     let ranking = corpus.index.search(&parsed, &mut Scratch::default());
     let hits = ranking.hits.into_iter().map(|ranked| corpus.hit(ranked, settings));
     Ok(wit::Answer { hits: hits.collect::<Result<_, _>>()?, truncated: ranking.truncated, findings: corpus.findings })
@@ -58,7 +59,7 @@ struct Place {
 
 impl Corpus {
     /// Reads all archives. What cannot be read is a finding, not an error.
-    fn read(settings: &Settings) -> Result<Self, wit::Error> {
+    fn read(settings: &Settings, last: bool) -> Result<Self, wit::Error> {
         let entries =
             tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
         let asked = entries.iter().map(|entry| entry.stamp.size).sum();
@@ -76,7 +77,7 @@ impl Corpus {
         };
         let mut full = None;
         for entry in entries {
-            corpus.read_file(entry, &mut verifier, &mut full);
+            corpus.read_file(entry, &mut verifier, &mut full, last)?;
         }
         if let Some(limit) = full {
             return Err(convert::limit(limit));
@@ -85,7 +86,13 @@ impl Corpus {
         Ok(corpus)
     }
 
-    fn read_file(&mut self, entry: Entry, verifier: &mut Verifier, full: &mut Option<LimitReached>) {
+    fn read_file(
+        &mut self,
+        entry: Entry,
+        verifier: &mut Verifier,
+        full: &mut Option<LimitReached>,
+        last: bool,
+    ) -> Result<(), wit::Error> {
         let kind = match entry.kind {
             FileKind::File => EntryKind::File,
             FileKind::Symlink => EntryKind::Symlink,
@@ -95,7 +102,7 @@ impl Corpus {
         let class = verifier.file(&entry.path, kind);
         if !class.wants_content() {
             verifier.end(&mut |_, _| {});
-            return;
+            return Ok(());
         }
         // At most as many files as documents matter, and documents are numbered by `u32`.
         let file = self.files.len() as u32;
@@ -113,6 +120,9 @@ impl Corpus {
                     verifier.end(&mut add);
                     break;
                 }
+                Err(StoreError::Changed) if !last => {
+                    return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
+                }
                 Err(error) => {
                     verifier.unreadable(&convert::in_words(&error));
                     break;
@@ -120,6 +130,7 @@ impl Corpus {
             }
         }
         self.files.push(entry);
+        Ok(())
     }
 
     fn add(&mut self, file: u32, path: &str, frame: &FrameRef<'_>) -> Result<(), LimitReached> {

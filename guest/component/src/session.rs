@@ -24,6 +24,9 @@ use crate::tree;
 /// How often a change is planned again because another program came in between.
 const PLAN_TRIES: u32 = 4;
 
+/// How often a read is begun again for the same reason.
+const READ_TRIES: u32 = 16;
+
 /// A workspace open for one caller.
 pub(crate) struct Session {
     tier: Option<Tier>,
@@ -133,7 +136,13 @@ impl wit::GuestSession for Session {
         let mut tries = PLAN_TRIES;
         let plan = loop {
             let base = generation()?;
-            let (plan, mut archives) = plan(&batch, &limits, &mut files)?;
+            let (plan, mut archives) = match plan(&batch, &limits, &mut files) {
+                Err(error) if tries > 1 && convert::is_changed(&error) => {
+                    tries -= 1;
+                    continue;
+                }
+                planned => planned?,
+            };
             if plan.changes.is_empty() {
                 archives.values().for_each(|archive| archive.keep_unchanged(&limits, &mut files));
                 break plan;
@@ -164,19 +173,19 @@ impl wit::GuestSession for Session {
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
         self.allow(Verb::Search)?;
-        search::search(&self.settings, &query)
+        settled(|last| search::search(&self.settings, &query, last))
     }
 
     fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {
         self.allow(Verb::Get)?;
         let lines = if max_lines == 0 { self.settings.get_lines } else { u64::from(max_lines) };
         let window = |from| LineWindow::new(from, lines, self.settings.get_bytes);
-        match Target::find(&target)? {
+        settled(|_| match Target::find(&target)? {
             Target::File(entry) => read::file(&entry, window(from_line.unwrap_or(1)), &self.settings.limits()),
             Target::Record { entry, id } => {
                 read::record(&entry, &id, |first| window(from_line.unwrap_or(first)), &self.settings.limits())
             }
-        }
+        })
     }
 
     fn browse(&self, prefix: String, cursor: Option<String>, max: u32) -> Result<wit::Listing, wit::Error> {
@@ -197,6 +206,17 @@ impl wit::GuestSession for Session {
             .map_err(|error| at_prefix(error, prefix))?;
         Ok(wit::Verification::new(Verification::new(survey)))
     }
+}
+
+/// Reads, and again as long as another program changes what is being read. `last`: there will be no further try.
+fn settled<T>(mut read: impl FnMut(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
+    for _ in 1..READ_TRIES {
+        match read(false) {
+            Err(error) if convert::is_changed(&error) => {}
+            result => return result,
+        }
+    }
+    read(true)
 }
 
 fn refused(problems: Vec<recollex_core::source::Problem>) -> wit::Error {

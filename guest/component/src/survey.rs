@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder};
 use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Summary, Verifier};
-use recollex_core::table::{FileState, FileTable};
+use recollex_core::table::{FILE_TABLE, FileState, FileTable};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::log;
@@ -19,6 +19,9 @@ use crate::tree::{self, Reader};
 
 /// The one file of the runtime directory that is part of a revision, and the path it has there.
 const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json");
+
+/// How often something is begun again because another program changes what is read, before that is a finding.
+const TRIES: u32 = 16;
 
 /// Progress is told this often at most in one survey.
 const PROGRESS_STEPS: u64 = 100;
@@ -38,8 +41,10 @@ pub(crate) enum Depth {
 pub(crate) struct Survey {
     limits: Limits,
     depth: Depth,
-    /// Of the whole workspace, so that files not met are gone.
+    prefix: String,
+    /// All files that are there were met, so that others are gone.
     whole: bool,
+    tries: u32,
     files: FileTable,
     verifier: Verifier,
     revision: RevisionBuilder,
@@ -66,7 +71,9 @@ impl Survey {
         Ok(Self {
             limits: *limits,
             depth,
+            prefix: prefix.to_owned(),
             whole: prefix.is_empty(),
+            tries: TRIES,
             files,
             verifier: Verifier::new(Given::InWorkspace, limits),
             revision: RevisionBuilder::default(),
@@ -101,7 +108,7 @@ impl Survey {
 
     /// False: there is no further file.
     fn open_next(&mut self) -> bool {
-        for entry in self.queue.by_ref() {
+        while let Some(entry) = self.queue.next() {
             let kind = match entry.kind {
                 Kind::File => EntryKind::File,
                 Kind::Symlink => EntryKind::Symlink,
@@ -113,24 +120,31 @@ impl Survey {
                 self.verifier.end(&mut |_, _| {});
                 continue;
             }
-            let known = self.files.known(&entry.path, &tree::version(&entry.stamp));
-            let enough = |state: &FileState| match self.depth {
-                Depth::Revision => true,
-                Depth::Findings => state.clean,
-                Depth::Everything => false,
-            };
-            if let Some(state) = known.filter(enough) {
-                self.verifier.known(entry.stamp.size, state.frames);
-                self.revision.add(&entry.path, state.root);
-                self.progress.add(entry.stamp.size);
-                continue;
+            if self.open_file(entry) {
+                return true;
             }
-            let reader = Reader::new(Area::Tree, &entry);
-            let Entry { path, stamp, .. } = entry;
-            self.open = Some(Open { reader, path, stamp, known, hasher: FileHasher::new() });
-            return true;
         }
         false
+    }
+
+    /// Opens a file to be read, unless enough is known of it; then it is closed already.
+    fn open_file(&mut self, entry: Entry) -> bool {
+        let known = self.files.known(&entry.path, &tree::version(&entry.stamp));
+        let enough = |state: &FileState| match self.depth {
+            Depth::Revision => true,
+            Depth::Findings => state.clean,
+            Depth::Everything => false,
+        };
+        if let Some(state) = known.filter(enough) {
+            self.verifier.known(entry.stamp.size, state.frames);
+            self.revision.add(&entry.path, state.root);
+            self.progress.add(entry.stamp.size);
+            return false;
+        }
+        let reader = Reader::new(Area::Tree, &entry);
+        let Entry { path, stamp, .. } = entry;
+        self.open = Some(Open { reader, path, stamp, known, hasher: FileHasher::new() });
+        true
     }
 
     fn read_piece(&mut self) {
@@ -151,10 +165,39 @@ impl Survey {
                 }
             }
             Err(error) => {
+                if matches!(error, StoreError::Changed) && self.tries > 0 {
+                    self.tries -= 1;
+                    if self.begin_again() {
+                        return;
+                    }
+                }
                 self.verifier.unreadable(&convert::in_words(&error));
                 self.open = None;
             }
         }
+    }
+
+    /// Another program changed the open file while it was read. False: there is nothing to begin again with.
+    fn begin_again(&mut self) -> bool {
+        // If it was one of us, it has kept what it knows of the file now.
+        let files = self.files.over(cache::read_all(FILE_TABLE).unwrap_or_default(), &self.limits);
+        if self.depth != Depth::Everything {
+            // From a new listing, so that the revision is that of one state. What was read by now is known.
+            let Ok(again) = Self::start(&self.prefix, &self.limits, self.depth, files) else { return false };
+            *self = Self { tries: self.tries, ..again };
+            return true;
+        }
+        // Findings are told already: only this file can be read anew.
+        let Some(path) = self.open.as_ref().map(|open| open.path.clone()) else { return false };
+        let Ok(Some(entry)) = tree::find(Area::Tree, &path) else { return false };
+        if !tree::is_file(&entry) {
+            return false;
+        }
+        self.files = files;
+        // Which files were met is forgotten with that.
+        self.whole = false;
+        self.verifier.again();
+        self.open_file(entry)
     }
 
     /// A file was read to its end.

@@ -130,6 +130,8 @@ struct OpenFile {
     path: String,
     class: FileClass,
     bytes: u64,
+    /// Frames in the files before it.
+    frames_before: u64,
     check: Check,
 }
 
@@ -193,15 +195,31 @@ impl Verifier {
             }
             FileClass::Derived | FileClass::Other => {}
         }
-        let check = match class {
+        let check = self.check(class, location);
+        self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, frames_before: self.counts.frames, check });
+        class
+    }
+
+    /// The open file changed while it was read: what was pushed of it does not count, and it is pushed from its start.
+    pub fn again(&mut self) {
+        let Some(mut open) = self.open.take() else { return };
+        let (class, location) = classify(&open.path, self.given);
+        if class == open.class {
+            open.check = self.check(class, location);
+        }
+        open.bytes = 0;
+        self.counts.frames = open.frames_before;
+        self.open = Some(open);
+    }
+
+    fn check(&self, class: FileClass, location: Option<Location>) -> Check {
+        match class {
             FileClass::Archive => {
                 Check::Archive(Box::new(Scanner::new(location, &self.limits).keep_records(self.keep)))
             }
             FileClass::OlderArchive | FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
             FileClass::OldLayout | FileClass::Other => Check::Nothing,
-        };
-        self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, check });
-        class
+        }
     }
 
     /// The next piece of the open file; it may end inside a character.
@@ -262,7 +280,7 @@ impl Verifier {
 
     /// Closes the open file. None if none is open.
     pub fn end(&mut self, sink: Sink<'_>) -> Option<FileOutcome> {
-        let OpenFile { path, class, bytes, check } = self.open.take()?;
+        let OpenFile { path, class, bytes, check, .. } = self.open.take()?;
         self.counts.bytes += bytes;
         let mut clean = true;
         let scan = match check {

@@ -36,7 +36,7 @@ const BLOCK_BYTES: usize = 128 * 1024;
 const STALE_BYTES: usize = 64 * 1024;
 
 /// Greatest length of a table. What does not fit is read again each time.
-const TABLE_BYTES_MAX: usize = 128 << 20;
+const TABLE_BYTES_MAX: usize = 64 << 20;
 
 /// What reading a file has shown, apart from findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
