@@ -29,7 +29,7 @@
 //!
 //! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
 //! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
-//! behind that; `versions` refuses components that do not fit.
+//! behind that; [`maintenance`] looks after a workspace from outside; `versions` refuses components that do not fit.
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ mod error;
 mod imports;
 mod limits;
 pub mod lock;
+pub mod maintenance;
 pub mod observer;
 mod runtime;
 mod session;

@@ -121,6 +121,12 @@ pub enum Verb {
     /// pieces, takes no lock and changes nothing. A letter changed within a text leaves all of these as they are: it is
     /// not found. Exit code 0: clean; 1: there are findings that are warnings or errors.
     Verify(Verify),
+    /// Check a workspace and this machine's side of it
+    ///
+    /// Everything that `verify` finds; then the lock, an unfinished commit, what was kept aside after a conflict, another
+    /// program's half install, permissions, names that are one to some file systems, leftovers, caches. Exit code 0: clean;
+    /// 1: there are findings that are warnings or errors.
+    Doctor(Doctor),
     /// Find what was said
     ///
     /// Exit code 1: nothing matched, memory is empty, or the query has no word to look for; stderr says which.
@@ -190,6 +196,17 @@ pub struct Verify {
     /// The path that the file has in its workspace, if it lies elsewhere now: a record's id must fit its file
     #[arg(long = "as", value_name = "PATH")]
     pub path_in_workspace: Option<String>,
+}
+
+/// `recollex doctor`
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Put right what is safe to put right: complete a commit, narrow permissions, remove leftovers and damaged caches
+    #[arg(long)]
+    pub fix: bool,
+    /// With --fix: only say what would be done
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
 }
 
 /// `recollex search`

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use recollex::lock::{FileLock, Lock as _};
+use recollex::store::Guard;
 use recollex::types;
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
 
@@ -11,6 +13,9 @@ use super::args::{Global, Tier};
 use super::config::{Origin, Setup};
 use super::failure::Failure;
 use super::output::{Output, Remarks};
+
+/// How long a verb waits for another writer, in milliseconds: as long as a person would.
+const LOCK_WAIT_MS: u32 = 10_000;
 
 /// What every verb is given.
 pub struct Context {
@@ -57,6 +62,23 @@ impl Context {
     /// A session on this call's workspace.
     pub fn session(&self) -> Result<Session, Failure> {
         self.open(&self.runtime()?, &self.setup.workspace)
+    }
+
+    /// Refuses what only the owner may do, and anything while memory is off: for verbs that reach a workspace without a
+    /// session, which would answer the same.
+    pub fn owner_only(&self, verb: &str) -> Result<(), Failure> {
+        if self.setup.off() {
+            return Err(Failure::disabled());
+        }
+        match self.global.tier {
+            Tier::Owner => Ok(()),
+            Tier::Paired => Err(Failure::owner_only(verb)),
+        }
+    }
+
+    /// Takes the workspace's lock, for a verb that needs no session.
+    pub fn lock(&self, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
+        Ok(FileLock::new(&self.setup.workspace).acquire(LOCK_WAIT_MS, purpose)?)
     }
 
     /// What came out, or what to do next: behind the result, where both are read in one place.

@@ -5,6 +5,8 @@
 use std::path::Path;
 
 use recollex::Error;
+use recollex::lock::LockError;
+use recollex::store::StoreError;
 use recollex::types::Problem;
 use serde::Serialize;
 
@@ -19,10 +21,14 @@ impl Exit {
     pub const NOTHING: Self = Self(1);
     /// Usage, or input that cannot be read.
     pub const USAGE: Self = Self(2);
+    /// The workspace has moved on.
+    pub const CONFLICT: Self = Self(3);
     /// Another writer has the lock.
     pub const LOCKED: Self = Self(4);
     /// Memory is switched off.
     pub const OFF: Self = Self(5);
+    /// Against a rule, or not allowed.
+    pub const REFUSED: Self = Self(6);
     /// A limit was reached, or the component failed.
     pub const LIMIT: Self = Self(7);
     /// Memory is broken.
@@ -127,6 +133,29 @@ impl Failure {
         Self::new("LOCKED", "", message, Exit::LOCKED).next("try again when they are done")
     }
 
+    /// This caller may not.
+    pub fn owner_only(verb: &str) -> Self {
+        let message = format!("`{verb}` is for the owner");
+        Self::new("AUTHORITY_CAPABILITY_DENIED", "owner-only", message, Exit::REFUSED).next("ask them")
+    }
+
+    /// Memory is switched off.
+    pub fn disabled() -> Self {
+        Self::new("MEMORY_DISABLED", "backend-none", "memory is switched off", Exit::OFF)
+            .next("switch it on: take `backend = \"none\"` out of the configuration, RECOLLEX_BACKEND or --backend")
+    }
+
+    /// The store or the lock failed, where this program uses them itself.
+    pub fn store(doing: &str, error: &StoreError) -> Self {
+        let (reason, exit) = match error {
+            StoreError::Denied(_) => ("denied", Exit::BROKEN),
+            StoreError::Full => ("full", Exit::BROKEN),
+            StoreError::Changed => ("changed-while-reading", Exit::CONFLICT),
+            _ => ("io", Exit::BROKEN),
+        };
+        Self::new("TRANSACTION_FAILURE_UNKNOWN", reason, format!("cannot {doing}: {error}"), exit)
+    }
+
     /// A limit of this program, not of the component.
     pub fn limit(name: &str, message: impl Into<String>) -> Self {
         Self::new("LIMIT_REACHED", name, message, Exit::LIMIT)
@@ -198,6 +227,19 @@ impl From<Error> for Failure {
             failure.backtrace = Some(backtrace.clone()).filter(|text| !text.is_empty());
         }
         failure
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held(holder) => {
+                let who = holder.and_then(|holder| holder.process).map(|process| format!(" (process {process})"));
+                Self::locked(format!("someone else is writing{}", who.unwrap_or_default()))
+            }
+            LockError::Denied(why) => Self::store("lock the workspace", &StoreError::Denied(why)),
+            LockError::Io(why) => Self::store("lock the workspace", &StoreError::Io(why)),
+        }
     }
 }
 

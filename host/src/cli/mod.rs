@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod context;
 mod demo;
+mod doctor;
 mod failure;
 mod get;
 mod init;
@@ -96,6 +97,7 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Init => init::run(context),
         Verb::Archive(args) => archive::run(args, context),
         Verb::Verify(args) => verify::run(args, context),
+        Verb::Doctor(args) => doctor::run(args, context),
         Verb::Search(args) => search::run(args, context),
         Verb::Get(args) => get::run(args, context),
         Verb::Browse(args) => browse::run(args, context),

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use recollex::types::{Counts, Finding, Health, Severity};
-use recollex::{Runtime, Session};
+use recollex::{Runtime, Session, maintenance};
 use serde::Serialize;
 
 use super::args::Verify;
@@ -39,12 +39,14 @@ pub struct Outcome {
 }
 
 #[derive(Serialize)]
-struct Rest<'a> {
+struct Rest<'a, T> {
     ok: bool,
     health: &'static str,
     revision: Option<&'a str>,
     counts: CountsView,
     findings_dropped: u64,
+    #[serde(flatten)]
+    more: &'a T,
 }
 
 /// Runs the verb.
@@ -63,8 +65,16 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         Target::Directory(root) => {
             let mut other = context.open(&runtime, &root)?;
             verify_workspace(context, &mut other, "", &mut report)
+                .and_then(|outcome| glance(&root, outcome, &mut report))
         }
-        Target::Inside(prefix) => verify_workspace(context, &mut session, &prefix, &mut report),
+        Target::Inside(prefix) => {
+            let outcome = verify_workspace(context, &mut session, &prefix, &mut report);
+            if prefix.is_empty() {
+                outcome.and_then(|outcome| glance(&context.setup.workspace, outcome, &mut report))
+            } else {
+                outcome
+            }
+        }
     };
     // A document that has begun is ended, so that a reader gets the findings up to here; the error follows on stderr.
     let outcome = match outcome {
@@ -152,6 +162,19 @@ pub fn verify_workspace(
     Ok(Outcome { ok: end.ok, health: end.health, revision: Some(end.revision), counts: end.counts, dropped: 0 })
 }
 
+/// Adds what the component cannot see: an unfinished commit, conflicts kept aside, names that are one to some media.
+fn glance(root: &Path, outcome: Outcome, report: &mut Report<'_>) -> Result<Outcome, Failure> {
+    let found = maintenance::glance(root).map_err(|error| Failure::store("examine the workspace", &error))?;
+    let found: Vec<Finding> = found.into_iter().map(|ailment| ailment.finding).collect();
+    report.findings(&found);
+    Ok(Outcome { ok: outcome.ok && found.iter().all(is_remark), ..outcome })
+}
+
+/// Whether a finding leaves a workspace clean.
+pub fn is_remark(finding: &Finding) -> bool {
+    finding.severity == Severity::Info
+}
+
 /// Checks one file as it comes.
 pub fn verify_stream(
     runtime: &Runtime,
@@ -232,6 +255,11 @@ impl<'a> Report<'a> {
 
     /// Writes the end, and answers the summary that people get.
     pub fn finish(self, outcome: &Outcome) -> String {
+        self.finish_with(outcome, &serde_json::Map::new())
+    }
+
+    /// The same, with further keys of the document.
+    pub fn finish_with(self, outcome: &Outcome, more: &impl Serialize) -> String {
         let plain = summary(Look::default(), self.seen, outcome);
         if self.out.json {
             self.listing.unwrap_or_else(|| self.out.listing("findings")).finish(&Rest {
@@ -240,6 +268,7 @@ impl<'a> Report<'a> {
                 revision: outcome.revision.as_deref(),
                 counts: CountsView::from(&outcome.counts),
                 findings_dropped: outcome.dropped,
+                more,
             });
         } else {
             self.out.line(&summary(self.out.look, self.seen, outcome));
@@ -247,7 +276,8 @@ impl<'a> Report<'a> {
         plain
     }
 
-    fn broken_off(self, context: &Context, failure: Failure) -> Result<Exit, Failure> {
+    /// Ends a document that has begun, with the failure.
+    pub fn broken_off(self, context: &Context, failure: Failure) -> Result<Exit, Failure> {
         match self.listing {
             Some(listing) => {
                 listing.finish(&failure.document());

@@ -65,9 +65,9 @@ const OTHERS: u32 = 0o077;
 
 /// How the name begins under which a staged file is copied beside its target, where the target is on another medium.
 fn is_copy_beside(name: &str) -> bool {
-    name.strip_prefix('.').and_then(|name| name.strip_prefix(OWN)).is_some_and(|name| {
-        name.strip_prefix('-').is_some_and(|name| name.starts_with(journal::STAGE))
-    })
+    name.strip_prefix('.')
+        .and_then(|name| name.strip_prefix(OWN))
+        .is_some_and(|name| name.strip_prefix('-').is_some_and(|name| name.starts_with(journal::STAGE)))
 }
 
 impl Directory {
@@ -130,9 +130,7 @@ impl Directory {
             }
         }
         self.each(&mut |path, stat| {
-            if disk::file_type(stat) == FileType::RegularFile
-                && path.rsplit('/').next().is_some_and(is_copy_beside)
-            {
+            if disk::file_type(stat) == FileType::RegularFile && path.rsplit('/').next().is_some_and(is_copy_beside) {
                 found.push(path.to_owned());
             }
         })?;

@@ -1,0 +1,361 @@
+//! Looking after a workspace, as a script does it: `doctor`, and what it finds on this machine.
+//!
+//! Each test has a home of its own; compiled components are shared between them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Home {
+    directory: TempDir,
+}
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout {}, stderr {}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr))
+    }
+
+    /// Codes of the findings, with their paths.
+    fn findings(&self) -> Vec<(String, String)> {
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let document = self.json();
+        document["findings"].as_array().unwrap().iter().map(|f| (word(&f["code"]), word(&f["path"]))).collect()
+    }
+
+    #[track_caller]
+    fn finds(&self, code: &str, path: &str) {
+        let found = self.findings();
+        assert!(found.contains(&(code.to_owned(), path.to_owned())), "no {code} at {path}: {found:?}");
+    }
+
+    #[track_caller]
+    fn does_not_find(&self, code: &str) {
+        let found = self.findings();
+        assert!(found.iter().all(|(found, _)| found != code), "{found:?}");
+    }
+}
+
+fn turn(id: &str, text: &str) -> String {
+    serde_json::json!({"id": id, "role": "user", "text": text}).to_string()
+}
+
+impl Home {
+    fn empty() -> Self {
+        Self { directory: TempDir::new().unwrap() }
+    }
+
+    /// A workspace with one conversation.
+    fn new() -> Self {
+        let home = Self::empty();
+        home.run(&["init"]).expect(0);
+        home.archive("t", "m1", "Four of the nine keel bolts are wasted.");
+        home
+    }
+
+    fn path(&self, rest: &str) -> PathBuf {
+        self.directory.path().join(rest)
+    }
+
+    fn memory(&self, rest: &str) -> PathBuf {
+        self.path("memory").join(rest)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recollex"));
+        command.args(words).env_clear().env("HOME", self.directory.path()).env("PATH", "/usr/bin:/bin");
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-cache"));
+        command.env("RECOLLEX_WORKSPACE", self.path("memory")).current_dir(self.directory.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        end(self.command(words), "")
+    }
+
+    fn archive(&self, thread: &str, id: &str, text: &str) {
+        let words = ["archive", "--provider", "p", "--thread", thread];
+        end(self.command(&words), &turn(id, text)).expect(0);
+    }
+
+    fn doctor(&self) -> Ended {
+        self.run(&["doctor", "--json"])
+    }
+
+    /// Each regular file of the tree, without what belongs to programs.
+    fn tree(&self) -> BTreeMap<String, Vec<u8>> {
+        tree(&self.path("memory"))
+    }
+}
+
+fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(directory) = open.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if name.starts_with(".scriptorium") {
+                continue;
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else if let Ok(data) = fs::read(&path) {
+                found.insert(name, data);
+            }
+        }
+    }
+    found
+}
+
+fn end(mut command: Command, stdin: &str) -> Ended {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that does not read its input closes it: that is no fault of the test.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let stderr = text(&output.stderr);
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    Ended { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr }
+}
+
+fn mode(path: &Path) -> u32 {
+    path.symlink_metadata().unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_sound_workspace_has_no_findings() {
+    let home = Home::new();
+    let ended = home.doctor().expect(0);
+    assert_eq!(ended.findings(), []);
+    let machine = &ended.json()["machine"];
+    assert_eq!(machine["journal"], "settled");
+    assert_eq!(machine["runtime"], ".scriptorium");
+    assert_eq!(machine["history"], "off");
+    assert_eq!(machine["lock"]["held"], false);
+    assert_eq!(machine["workspace_from"], "environment");
+    assert!(home.run(&["doctor"]).expect(0).stdout.contains("clean"));
+
+    fs::create_dir(home.memory(".git")).unwrap();
+    assert_eq!(home.doctor().expect(0).json()["machine"]["history"], "git");
+}
+
+#[test]
+fn without_a_workspace_or_the_right_to_it_doctor_makes_nothing() {
+    let home = Home::empty();
+    home.run(&["doctor", "--fix"]).expect(1);
+    assert!(!home.path("memory").exists());
+    let home = Home::new();
+    home.run(&["doctor", "--tier", "paired"]).expect(6);
+    home.run(&["doctor", "--backend", "none"]).expect(5);
+    home.run(&["doctor", "--dry-run"]).expect(2);
+}
+
+#[test]
+fn permissions_are_narrowed_and_links_left_alone() {
+    let home = Home::new();
+    let archive = home.memory("sources/p/_v2/t.md");
+    let outside = home.path("outside");
+    fs::write(&outside, "x").unwrap();
+    symlink(&outside, home.memory("link")).unwrap();
+    for (path, wide) in [(&archive, 0o644), (&home.memory("sources"), 0o755), (&outside, 0o644)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(wide)).unwrap();
+    }
+    let found = home.doctor().expect(1);
+    found.finds("wide-mode", "sources/p/_v2/t.md");
+    found.finds("wide-mode", "sources");
+
+    let dry = home.run(&["doctor", "--fix", "--dry-run"]).expect(1);
+    assert!(dry.stdout.contains("would fix: sources: wide-mode: mode 0700 instead of 0755"), "{}", dry.stdout);
+    assert_eq!(mode(&archive), 0o644);
+
+    let fixed = home.run(&["doctor", "--fix", "--json"]).expect(1);
+    fixed.does_not_find("wide-mode");
+    fixed.finds("symlink-ignored", "link");
+    assert_eq!(fixed.json()["fixed"].as_array().unwrap().len(), 2);
+    assert_eq!((mode(&archive), mode(&home.memory("sources")), mode(&outside)), (0o600, 0o700, 0o644));
+    assert!(home.run(&["doctor", "--fix", "--json"]).json()["fixed"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn twins_are_found_by_verify_too() {
+    let home = Home::new();
+    for name in ["Boat.md", "boat.md"] {
+        fs::write(home.memory(name), "x").unwrap();
+        fs::set_permissions(home.memory(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    if tree(&home.path("memory")).len() < 3 {
+        return; // This file system took them for one: there is nothing to find.
+    }
+    home.doctor().expect(1).finds("path-twins", "boat.md");
+    home.run(&["verify", "--json"]).expect(1).finds("path-twins", "boat.md");
+    home.run(&["verify", "--json", "sources"]).expect(0).does_not_find("path-twins");
+    // Which of them is meant, a person must say.
+    home.run(&["doctor", "--fix", "--json"]).expect(1).finds("path-twins", "boat.md");
+}
+
+#[test]
+fn a_half_install_of_the_other_program_is_an_error() {
+    let home = Home::new();
+    fs::create_dir(home.memory(".scriptorium-block-backup")).unwrap();
+    let before = home.tree();
+    for ended in [home.run(&["verify", "--json"]), home.run(&["doctor", "--fix", "--json"])] {
+        ended.expect(1).finds("half-install", ".scriptorium-block-backup");
+    }
+    assert!(home.memory(".scriptorium-block-backup").exists());
+    assert_eq!(home.tree(), before);
+}
+
+#[test]
+fn leftovers_and_damaged_caches_are_removed() {
+    let home = Home::new();
+    let own = home.memory(".scriptorium/recollex");
+    let cache = home.memory(".scriptorium-recollex");
+    fs::create_dir_all(cache.join("records")).unwrap();
+    let (leftover, sound) = (
+        [
+            own.join("stage-9-0"),
+            own.join("journal.new"),
+            cache.join(".tmp-1-1"),
+            home.memory("sources/.recollex-stage-9-0"),
+        ],
+        cache.join("records/sound"),
+    );
+    for path in &leftover {
+        fs::write(path, "x").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    fs::write(&sound, "RCLX").unwrap();
+    fs::write(cache.join("records/foreign"), "{}").unwrap();
+    for path in [&sound, &cache.join("records/foreign"), &cache.join("records"), &cache] {
+        let mode = if path.is_dir() { 0o700 } else { 0o600 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let found = home.doctor().expect(1);
+    found.finds("leftover-file", ".scriptorium/recollex/stage-9-0");
+    found.finds("leftover-file", ".scriptorium/recollex/journal.new");
+    found.finds("leftover-file", ".scriptorium-recollex/.tmp-1-1");
+    found.finds("leftover-file", "sources/.recollex-stage-9-0");
+    found.finds("damaged-cache", ".scriptorium-recollex/records/foreign");
+
+    assert_eq!(home.run(&["doctor", "--fix", "--json"]).expect(0).findings(), []);
+    assert!(leftover.iter().all(|path| !path.exists()));
+    assert!(sound.exists() && !cache.join("records/foreign").exists());
+    assert!(home.run(&["doctor", "--fix", "--json"]).expect(0).json()["fixed"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn what_is_in_the_locks_file_means_nothing() {
+    let home = Home::new();
+    let lock = home.memory(".scriptorium/write.lock");
+    fs::write(&lock, "12345 garbage").unwrap();
+    home.doctor().expect(0).finds("lock-content", ".scriptorium/write.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o700)).unwrap();
+    home.doctor().expect(1).finds("lock-unusable", ".scriptorium/write.lock");
+}
+
+#[test]
+fn a_live_holder_is_named() {
+    use recollex::lock::{FileLock, Lock as _};
+    let home = Home::new();
+    let guard = FileLock::new(&home.path("memory")).acquire(0, "a long import").unwrap();
+    let ended = home.doctor().expect(0);
+    ended.finds("lock-held", ".scriptorium/write.lock");
+    let machine = &ended.json()["machine"]["lock"];
+    assert_eq!((&machine["process"], &machine["purpose"]), (&std::process::id().into(), &"a long import".into()));
+    drop(guard);
+    home.doctor().expect(0).does_not_find("lock-held");
+}
+
+#[test]
+fn a_damaged_journal_is_kept_aside_by_fix() {
+    let home = Home::new();
+    let journal = home.memory(".scriptorium/recollex/journal");
+    fs::write(&journal, "not a journal").unwrap();
+    for ended in [home.run(&["verify", "--json"]), home.doctor()] {
+        ended.expect(1).finds("journal-damaged", ".scriptorium/recollex/journal");
+    }
+    let fixed = home.run(&["doctor", "--fix", "--json"]).expect(1);
+    fixed.does_not_find("journal-damaged");
+    // That it happened stays a finding until a person has looked.
+    assert!(fixed.findings().iter().any(|(code, _)| code == "recovery-conflict"), "{:?}", fixed.findings());
+    assert_eq!(fixed.json()["machine"]["kept"], 1);
+    fs::remove_dir_all(home.memory(".scriptorium/recollex/kept")).unwrap();
+    assert_eq!(home.doctor().expect(0).findings(), []);
+    home.archive("t", "m2", "It goes on.");
+}
+
+/// A pending commit, as a writer leaves it that dies behind the commit point: header, sums and body as documented in
+/// `store::journal`.
+fn pending_journal(generation: u64, body: &str) -> Vec<u8> {
+    use sha2::{Digest as _, Sha256};
+    let mut bytes = b"recollex-journal".to_vec();
+    bytes.extend_from_slice(&1_u32.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&generation.to_le_bytes());
+    bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&Sha256::digest(body));
+    let sum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&sum[..8]);
+    bytes.extend_from_slice(body.as_bytes());
+    bytes
+}
+
+#[test]
+fn a_commit_whose_writer_died_is_completed_and_a_conflict_is_told() {
+    let home = Home::new();
+    let own = home.memory(".scriptorium/recollex");
+    let generation = u64::from_le_bytes(fs::read(own.join("journal")).unwrap()[24..32].try_into().unwrap());
+    let step = |path: &str, stage: &str| {
+        format!(
+            r#"{{"area":"tree","path":"{path}","step":{{"replace":{{"stage":"{stage}","size":4,"before":null}}}}}}"#
+        )
+    };
+    let body = format!("[{},{}]", step("topics/ours.md", "stage-9-0"), step("topics/theirs.md", "stage-9-1"));
+    for stage in ["stage-9-0", "stage-9-1"] {
+        fs::write(own.join(stage), "ours").unwrap();
+        fs::set_permissions(own.join(stage), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    fs::write(own.join("journal"), pending_journal(generation + 1, &body)).unwrap();
+    fs::write(home.memory("topics/theirs.md"), "theirs").unwrap();
+    fs::set_permissions(home.memory("topics/theirs.md"), fs::Permissions::from_mode(0o600)).unwrap();
+
+    home.run(&["verify", "--json"]).expect(1).finds("journal-pending", ".scriptorium/recollex/journal");
+    let dry = home.run(&["doctor", "--fix", "--dry-run", "--json"]).expect(1);
+    dry.finds("journal-pending", ".scriptorium/recollex/journal");
+    assert!(!home.memory("topics/ours.md").exists());
+
+    let fixed = home.run(&["doctor", "--fix", "--json"]).expect(1);
+    fixed.does_not_find("journal-pending");
+    fixed.finds("recovery-conflict", "topics/theirs.md");
+    let message = fixed.json()["findings"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains(".scriptorium/recollex/kept/"), "{message}");
+    assert_eq!(fs::read_to_string(home.memory("topics/ours.md")).unwrap(), "ours");
+    assert_eq!(fs::read_to_string(home.memory("topics/theirs.md")).unwrap(), "theirs");
+    home.run(&["verify", "--json"]).expect(1).finds("recovery-conflict", "topics/theirs.md");
+}
