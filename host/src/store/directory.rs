@@ -245,6 +245,10 @@ impl Store for Directory {
         commit::commit(self, guard, base, changes)
     }
 
+    fn complete(&self, guard: &dyn Guard) -> Result<(), StoreError> {
+        self.recover(guard).map(drop)
+    }
+
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {
         cache::put(self, name, data)
     }

@@ -314,6 +314,17 @@ pub trait Store: Send + Sync {
     /// Each leaves everything as it was.
     fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError>;
 
+    /// Completes what a writer that died left half in place, for those who look at the medium itself. A commit does the
+    /// same by itself; this is for whoever takes the lock and may find nothing to commit. A store whose commits are
+    /// never half in place has nothing to do.
+    ///
+    /// # Errors
+    /// `Denied` without the lock; as the medium fails. Then the next commit tries again.
+    fn complete(&self, guard: &dyn Guard) -> Result<(), StoreError> {
+        let _ = guard;
+        Ok(())
+    }
+
     /// Replaces a cache file, whole or not at all.
     ///
     /// # Errors

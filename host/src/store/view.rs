@@ -263,6 +263,8 @@ impl OpenFile {
     /// Reads at most `most` bytes from `offset` on; fewer only at the end.
     pub(super) fn read(&self, offset: u64, most: usize) -> Result<Vec<u8>, StoreError> {
         let failed = |error| disk::store_error(error, "reading");
+        // No more room than there are bytes: most files are small, whatever is asked for.
+        let most = usize::try_from(self.size().saturating_sub(offset)).unwrap_or(usize::MAX).min(most);
         let Some((length, text, _)) = self.addition() else {
             return disk::read_at(&self.file, offset, most).map_err(failed);
         };
