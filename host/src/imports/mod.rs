@@ -89,7 +89,12 @@ impl wit::lock::Host for Host {
         let longest = left.saturating_sub((left / 10).min(Duration::from_secs(1))).as_millis();
         let wait_ms = wait_ms.min(u32::try_from(longest).unwrap_or(u32::MAX));
         match self.lock.acquire(wait_ms, &purpose) {
-            Ok(guard) => Ok(Ok(self.guards.push(HeldGuard(guard))?)),
+            Ok(guard) => {
+                // A writer that died may have left a commit that only readers here see. Whoever has the lock completes it,
+                // also if it then finds nothing to change. Should that fail, its commit will say so.
+                let _ = self.store.complete(&*guard);
+                Ok(Ok(self.guards.push(HeldGuard(guard))?))
+            }
             Err(error) => Ok(Err(error.into())),
         }
     }

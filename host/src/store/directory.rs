@@ -242,7 +242,7 @@ impl Store for Directory {
     }
 
     fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
-        commit::commit(self, guard, base, changes)
+        commit::commit(self, guard, base, changes, &mut commit::AsGiven)
     }
 
     fn complete(&self, guard: &dyn Guard) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ mod journal;
 pub(crate) mod path;
 pub(crate) mod place;
 mod redo;
+mod stream;
 mod view;
 mod walk;
 
@@ -24,6 +25,7 @@ use std::fmt;
 pub use directory::{Directory, Recovery};
 pub use inspect::{JournalState, RuntimeKind, WideMode};
 pub use redo::{Kept, KeptEdit};
+pub(crate) use stream::Feed;
 
 /// The three places of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -108,15 +108,6 @@ impl Traced {
         status
     }
 
-    /// Goes on to the end, however it comes, and returns what the child said on stdout.
-    pub fn finish(&mut self) -> (Option<i32>, String) {
-        loop {
-            if let Stop::Over(code) = self.next() {
-                return (code, self.said());
-            }
-        }
-    }
-
     /// Kills it where it stands: a system call that it was about to enter does not happen. Returns what it had said.
     pub fn kill(&mut self) -> String {
         if self.over.is_none() {
