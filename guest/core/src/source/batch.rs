@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::ids::{SourceId, SourceIdError, SpeakerId, label};
 use crate::text::{identity_part, is_printable_writing};
 use memchr::memchr_iter;
+use std::collections::BTreeMap;
 
 /// Greatest length of a file's or directory's name in bytes: that of the common file systems.
 const NAME_BYTES_MAX: usize = 255;
@@ -57,6 +58,8 @@ pub enum BatchError {
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) turns: Vec<Turn>,
+    /// By archive: places in `turns`, ascending.
+    archives: BTreeMap<String, Vec<usize>>,
 }
 
 /// A record that was checked, and its frame in parts.
@@ -130,21 +133,32 @@ impl Batch {
             return Err(BatchError::Limit(LimitReached { name, allowed: limits.batch_bytes, asked, subject: None }));
         }
         checked.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(Self { turns: checked.into_iter().map(|(_, turn)| turn).collect() })
+        let turns: Vec<Turn> = checked.into_iter().map(|(_, turn)| turn).collect();
+        let mut archives: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, turn) in turns.iter().enumerate() {
+            match archives.get_mut(&turn.path) {
+                Some(places) => places.push(at),
+                None => drop(archives.insert(turn.path.clone(), vec![at])),
+            }
+        }
+        Ok(Self { turns, archives })
     }
 
     /// The archives this batch belongs to, each once, sorted: what must be looked at before planning.
     pub fn paths(&self) -> Vec<&str> {
-        let mut paths: Vec<&str> = self.turns.iter().map(|turn| turn.path.as_str()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths
+        self.archives.keys().map(String::as_str).collect()
+    }
+
+    /// The records that belong in the archive at `path`, in the batch's order. Costs what they are, not what the batch is:
+    /// it may have as many archives as records.
+    pub(super) fn turns_of(&self, path: &str) -> impl Iterator<Item = &Turn> + use<'_> {
+        let places = self.archives.get(path).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|at| self.turns.get(*at))
     }
 
     /// The records that belong in the archive at `path`: ids, and a way to the content digest of each.
     pub fn offered<'b>(&'b self, path: &'b str) -> impl Iterator<Item = (&'b SourceId, impl Fn() -> Digest + 'b)> {
-        let turns = self.turns.iter().filter(move |turn| turn.path == path);
-        turns.map(|turn| (&turn.id, || turn.content()))
+        self.turns_of(path).map(|turn| (&turn.id, || turn.content()))
     }
 
     /// How many records there are.

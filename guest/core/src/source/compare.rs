@@ -73,7 +73,7 @@ pub struct ExistingScan<'b> {
 impl<'b> ExistingScan<'b> {
     /// Of the archive at `path`.
     pub fn new(batch: &'b Batch, path: &str, limits: &Limits) -> Self {
-        let wanted = batch.turns.iter().filter(|turn| turn.path == path).map(|turn| turn.id.as_str()).collect();
+        let wanted = batch.turns_of(path).map(|turn| turn.id.as_str()).collect();
         Self {
             scanner: Scanner::new(Some(Location::of_path(path)), limits),
             wanted,
