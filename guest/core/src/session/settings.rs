@@ -192,9 +192,9 @@ impl Settings {
     pub fn table() -> impl Iterator<Item = (&'static str, String, Expected)> {
         let backend = (BACKEND, "files".to_owned(), Expected::Words("`files` or `none`"));
         core::iter::once(backend).chain(
-            NUMBERS
-                .iter()
-                .map(|number| (number.name, number.default.to_string(), Expected::Number(number.range.0, number.range.1))),
+            NUMBERS.iter().map(|number| {
+                (number.name, number.default.to_string(), Expected::Number(number.range.0, number.range.1))
+            }),
         )
     }
 }

@@ -22,7 +22,16 @@ impl LineWindow {
     /// Shows at most `lines` lines and about `bytes` bytes, from line number `from` on.
     #[must_use]
     pub fn new(from: u64, lines: u64, bytes: u64) -> Self {
-        Self { from, lines_left: lines, bytes_left: bytes, hidden: None, number: 1, open: None, lines: Vec::new(), next: None }
+        Self {
+            from,
+            lines_left: lines,
+            bytes_left: bytes,
+            hidden: None,
+            number: 1,
+            open: None,
+            lines: Vec::new(),
+            next: None,
+        }
     }
 
     /// What is pushed next begins with the line of this number. Closes the line that was open.

@@ -54,7 +54,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_none() {
-        for content in ["", "w-", "w-123", "w-0A1B2C3D", "w-0a1b2c3d4", "x-0a1b2c3d", "w-0a1b2c3g", "w- a1b2c3d", "w-+a1b2c3d"] {
+        for content in
+            ["", "w-", "w-123", "w-0A1B2C3D", "w-0a1b2c3d4", "x-0a1b2c3d", "w-0a1b2c3g", "w- a1b2c3d", "w-+a1b2c3d"]
+        {
             assert_eq!(WorkspaceId::parse(content), None, "{content:?}");
         }
     }
