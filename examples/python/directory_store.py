@@ -216,7 +216,7 @@ def kind_of(status):
 HEADER = struct.Struct("<16sI4xQQ32s")
 HEADER_LENGTH = HEADER.size + 8
 MAGIC, JOURNAL_VERSION, TAIL = b"recollex-journal", 1, 4096
-SETTLE = "write to the workspace once with the command recollex, which settles it"
+SETTLE = "run `recollex doctor --fix` on this workspace"
 
 
 def encode_journal(generation, entries):
