@@ -753,6 +753,7 @@ fn with_damaged_and_stale_caches_the_answers_are_those_without() {
 /// `cargo test --release -p recollex --test tables -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
+#[allow(clippy::print_stdout, reason = "what it is for")]
 fn measure_appending() {
     let runtime = runtime();
     for megabytes in [1, 10, 100] {
@@ -781,5 +782,45 @@ fn measure_appending() {
         let start = SystemTime::now();
         session.archive(&[turn("long", count + 50)]).expect("archived");
         println!("  append without a cache {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
+    }
+}
+
+/// The same for the number of files.
+#[test]
+#[ignore = "a measurement"]
+#[allow(clippy::print_stdout, reason = "what it is for")]
+fn measure_a_walk() {
+    let runtime = runtime();
+    for files in [1_000, 10_000, 100_000] {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = Counting::over(root.path());
+        let mut session = store.session(&runtime);
+        session.init().expect("a workspace");
+        for number in 0..files {
+            let directory = root.path().join(format!("topics/{:03}", number / 1000));
+            fs::create_dir_all(&directory).expect("made");
+            fs::write(directory.join(format!("{number}.md")), "A topic.\n").expect("written");
+        }
+        settle();
+        for what in ["first status", "second status", "third status"] {
+            let start = SystemTime::now();
+            session.status().expect("a status");
+            println!("{files} files: {what} {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
+        }
+        let start = SystemTime::now();
+        let mut entries = 0;
+        let mut cursor = None;
+        loop {
+            let page = store.entries(Area::Tree, "", cursor.as_deref(), 0).expect("a page");
+            entries += page.entries.len();
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        println!("  the walk alone {:?} ({entries})", start.elapsed().unwrap_or_default());
+        let start = SystemTime::now();
+        session.archive(&turns("short", 0..1)).expect("archived");
+        println!("  a turn {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
     }
 }

@@ -148,7 +148,7 @@ enum Basis {
         settled: bool,
     },
     /// Nothing but its table was read.
-    Table(Box<RecordTable>),
+    Table(RecordTable),
 }
 
 impl Archive {
@@ -170,7 +170,7 @@ impl Archive {
             && let Some((existing, table)) = from_table(table, batch, &entry, limits)
         {
             let expect = Expect::Same(entry.stamp);
-            let archive = Self { path: path.to_owned(), expect, at: existing.at, basis: Basis::Table(Box::new(table)) };
+            let archive = Self { path: path.to_owned(), expect, at: existing.at, basis: Basis::Table(table) };
             return Ok((archive, existing));
         }
         Self::read(batch, &entry, limits, files)
@@ -249,7 +249,7 @@ impl Archive {
         let end = scanner.finish(&mut add);
         let Some(at) = end.resume() else { return };
         let version = Version { path: &self.path, stamp, at, frames: frames.saturating_add(end.frames) };
-        version.keep(hasher, &log, table.as_deref(), limits, files);
+        version.keep(hasher, &log, table.as_ref(), limits, files);
     }
 
     /// Keeps what reading it has shown; nothing was added.

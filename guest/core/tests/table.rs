@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use recollex_core::digest::{Chunks, Digest, FileHasher};
 use recollex_core::ids::{Location, Revision};
-use recollex_core::source::{Batch, FrameRef, Limits, NewRecord, Resume, Scanner, Tail};
+use recollex_core::source::{
+    Batch, EntryKind, Finding, FrameRef, Given, Limits, NewRecord, Resume, Scanner, Summary, Tail, Verifier,
+};
 use recollex_core::table::{
     ArchiveFiles, ArchiveHead, FileState, FileTable, IdIndex, Key, ROWS_MAX, RowLog, Rows, Save, Stamp, merge_keys,
     row_key, rows_length, rows_range,
@@ -476,4 +478,116 @@ fn cache_files_of_an_archive_are_named_by_its_path() {
         [files.head, files.rows, files.ids],
         ["head", "rows", "ids"].map(|kind| format!("records/{name}.{kind}"))
     );
+}
+
+/// What the table of a large workspace takes. Run by hand with `--release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[allow(clippy::print_stdout, reason = "what it is for")]
+fn measure_a_large_file_table() {
+    let limits = Limits::default();
+    let mut table = FileTable::load(Vec::new(), &limits);
+    let token = |n: u64| format!("6565a1b2.{n:08x}-6565a1b2.{n:08x}-{n:06x}");
+    let paths: Vec<(String, String)> = (0..100_000).map(|n| (format!("topics/people/{n:06}.md"), token(n))).collect();
+    let start = std::time::Instant::now();
+    for (path, token) in &paths {
+        let state = FileState { root: Digest([7; 32]), frames: 0, clean: true };
+        table.note(path, &Stamp { size: 100, token, racy: false }, state);
+    }
+    println!("noted {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    let Save::Replace(bytes) = table.save(true) else { panic!("a new table") };
+    println!("written {:?}, {} bytes", start.elapsed(), bytes.len());
+    let start = std::time::Instant::now();
+    let mut table = FileTable::load(bytes, &limits);
+    println!("loaded {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    let mut revision = recollex_core::ids::RevisionBuilder::default();
+    for (path, token) in &paths {
+        let state = table.known(path, &Stamp { size: 100, token, racy: false }).expect("known");
+        revision.add(path, state.root);
+    }
+    println!("asked {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    println!("{}, {:?}", revision.finish(), start.elapsed());
+    let start = std::time::Instant::now();
+    assert_eq!(table.save(true), Save::Nothing);
+    println!("nothing to save {:?}", start.elapsed());
+}
+
+// --- What the verifier makes of a file that is known, and of one that is begun again.
+
+fn verified(drive: impl FnOnce(&mut Verifier)) -> (Summary, Vec<Finding>) {
+    let mut verifier = Verifier::new(Given::InWorkspace, &Limits::default());
+    drive(&mut verifier);
+    (verifier.summary(), verifier.take_findings(usize::MAX))
+}
+
+#[test]
+fn a_known_file_counts_like_one_that_was_read() {
+    let archive = text(0..20);
+    let files =
+        [(PATH, archive.as_str()), ("topics/a.md", "A topic.\n"), ("sources/p/old.md", "older\n"), ("x.txt", "x")];
+    let read = verified(|verifier| {
+        for (path, content) in files {
+            verifier.file(path, EntryKind::File);
+            verifier.push_text(content, &mut |_, _| {});
+            assert!(verifier.end(&mut |_, _| {}).is_some_and(|outcome| outcome.clean), "{path}");
+        }
+    });
+    let known = verified(|verifier| {
+        for (path, content) in files {
+            verifier.file(path, EntryKind::File);
+            verifier.known(content.len() as u64, if path == PATH { 20 } else { 0 });
+        }
+    });
+    assert_eq!(known, read);
+    assert_eq!((read.0.counts.frames, read.1.len()), (20, 1));
+}
+
+#[test]
+fn files_with_something_wrong_are_not_clean() {
+    let archive = text(0..3);
+    let faults: [(&str, &[u8]); 5] = [
+        (PATH, &archive.as_bytes()[..archive.len() - 1]),
+        (PATH, b""),
+        (PATH, b"no archive"),
+        ("topics/a.md", b"\xff"),
+        ("sources/p/old.md", b"a\xc3"),
+    ];
+    for (path, content) in faults {
+        let (_, findings) = verified(|verifier| {
+            verifier.file(path, EntryKind::File);
+            verifier.push_bytes(content, &mut |_, _| {});
+            assert!(verifier.end(&mut |_, _| {}).is_some_and(|outcome| !outcome.clean), "{path} {content:?}");
+        });
+        assert!(!findings.is_empty());
+    }
+}
+
+#[test]
+fn a_file_begun_again_counts_once() {
+    let archive = text(0..20);
+    let once = verified(|verifier| {
+        verifier.file("topics/a.md", EntryKind::File);
+        verifier.push_text("A topic.\n", &mut |_, _| {});
+        verifier.file(PATH, EntryKind::File);
+        verifier.push_text(&archive, &mut |_, _| {});
+        verifier.end(&mut |_, _| {});
+    });
+    let again = verified(|verifier| {
+        verifier.file("topics/a.md", EntryKind::File);
+        verifier.push_bytes(b"A to\xff", &mut |_, _| {});
+        verifier.again();
+        verifier.push_text("A topic.\n", &mut |_, _| {});
+        verifier.file(PATH, EntryKind::File);
+        verifier.push_text(&archive[..archive.len() / 2], &mut |_, _| {});
+        verifier.push_text("something else entirely", &mut |_, _| {});
+        verifier.again();
+        verifier.push_text(&archive, &mut |_, _| {});
+        verifier.end(&mut |_, _| {});
+        // None is open any more.
+        verifier.again();
+    });
+    assert_eq!(again, once);
 }

@@ -74,6 +74,8 @@ pub struct FileTable {
     sound: bool,
     /// Ascending by path, one for each; the newest statement.
     rows: Vec<RowAt>,
+    /// The row behind the one that was asked about last: files are mostly asked about in order.
+    next: usize,
     /// Found since: of each path what to say of it now.
     noted: BTreeMap<String, Noted>,
 }
@@ -101,16 +103,16 @@ impl FileTable {
     /// Of the cache file's bytes; none or damaged ones are a table that knows less.
     pub fn load(bytes: Vec<u8>, limits: &Limits) -> Self {
         let settings = limits.header_bytes as u64;
-        let mut table = Self { bytes, settings, sound: false, rows: Vec::new(), noted: BTreeMap::new() };
+        let mut table = Self { bytes, settings, sound: false, rows: Vec::new(), next: 0, noted: BTreeMap::new() };
         if table.bytes.len() <= TABLE_BYTES_MAX {
             table.sound = table.parse().is_some();
         }
-        if !table.rows.is_sorted_by(|a, b| table.path(a) < table.path(b)) {
+        if !table.rows.is_sorted_by(|a, b| table.path_bytes(a) < table.path_bytes(b)) {
             let mut rows = core::mem::take(&mut table.rows);
             // Stable, so the newest of one path comes last.
-            rows.sort_by(|a, b| table.path(a).cmp(table.path(b)));
+            rows.sort_by(|a, b| table.path_bytes(a).cmp(table.path_bytes(b)));
             rows.reverse();
-            rows.dedup_by(|older, newer| table.path(older) == table.path(newer));
+            rows.dedup_by(|older, newer| table.path_bytes(older) == table.path_bytes(newer));
             rows.reverse();
             table.rows = rows;
         }
@@ -128,6 +130,7 @@ impl FileTable {
             return (noted.size == stamp.size && noted.token == stamp.token).then_some(noted.state);
         }
         let at = self.find(path)?;
+        self.next = at + 1;
         let row = self.rows.get_mut(at)?;
         row.seen = true;
         let row = *row;
@@ -254,10 +257,13 @@ impl FileTable {
     }
 
     fn path(&self, row: &RowAt) -> &str {
-        let start = row.path as usize;
-        let bytes = self.bytes.get(start..start + usize::from(row.path_length)).unwrap_or_default();
         // It was text when the table was loaded.
-        core::str::from_utf8(bytes).unwrap_or_default()
+        core::str::from_utf8(self.path_bytes(row)).unwrap_or_default()
+    }
+
+    fn path_bytes(&self, row: &RowAt) -> &[u8] {
+        let start = row.path as usize;
+        self.bytes.get(start..start + usize::from(row.path_length)).unwrap_or_default()
     }
 
     fn length(&self, row: &RowAt) -> usize {
@@ -265,7 +271,10 @@ impl FileTable {
     }
 
     fn find(&self, path: &str) -> Option<usize> {
-        self.rows.binary_search_by(|row| self.path(row).cmp(path)).ok()
+        if self.rows.get(self.next).is_some_and(|row| self.path_bytes(row) == path.as_bytes()) {
+            return Some(self.next);
+        }
+        self.rows.binary_search_by(|row| self.path_bytes(row).cmp(path.as_bytes())).ok()
     }
 
     /// None: the file is gone.
