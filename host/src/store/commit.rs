@@ -56,6 +56,9 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
             "a commit of a newer version (journal {version}) is unfinished: use that version once"
         ))),
         (head @ Head::Pending { .. }, Some(pending)) => {
+            // Its writer may have died before it came to sync the journal's name. Nothing may be put in place under a
+            // journal that could still get lost.
+            disk::sync(own).map_err(|error| disk::store_error(error, "syncing the journal"))?;
             let outcome = redo::run(ground, &pending, false).map_err(|failure| failure.error)?;
             let recovery = Recovery { applied: outcome.applied, kept: outcome.kept, damaged: false };
             Ok((head.generation(), recovery))
