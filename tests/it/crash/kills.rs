@@ -39,7 +39,7 @@ impl Spot {
     }
 }
 
-fn commit(root: &Path, template: &Template) -> Traced {
+pub fn commit(root: &Path, template: &Template) -> Traced {
     Traced::start(child().args(["traced", "commit"]).arg(root).arg(template.case.name))
 }
 
@@ -53,7 +53,7 @@ fn reported(said: &str) -> usize {
 }
 
 /// All stops of a child, to the end. Those right behind the one step that makes a commit are returned too.
-fn stops(mut traced: Traced) -> (usize, Vec<usize>) {
+pub fn stops(mut traced: Traced) -> (usize, Vec<usize>) {
     let mut count = 0;
     let mut made = Vec::new();
     let mut target = String::new();

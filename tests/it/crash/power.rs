@@ -33,14 +33,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::kills;
 use super::record::{self, Change, Node, Recording};
 use super::workspace::{After, Template, scratch};
 use super::{Random, report, rounds, share};
 
 /// Spaces of at most this many possibilities are gone through completely.
-const COMPLETE: usize = 64;
+const COMPLETE: usize = 32;
 /// Of larger ones, as many are tried.
-const SAMPLE: usize = 24;
+const SAMPLE: usize = 14;
 
 /// How directories lose names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,8 @@ fn pending(changes: &[Change], model: Model) -> Pending {
         }
     }
     // A rename is one step: forced in one directory, it is there in the other; in order, with all that came before it.
-    while model == Model::Ordered {
+    let mut is_closed = model != Model::Ordered;
+    while !is_closed {
         let before = forced.clone();
         for at in 0..changes.len() {
             if forced[at] {
@@ -98,9 +100,7 @@ fn pending(changes: &[Change], model: Model) -> Pending {
                 }
             }
         }
-        if forced == before {
-            break;
-        }
+        is_closed = forced == before;
     }
     let mut names = Vec::new();
     let mut content: BTreeMap<Node, Vec<usize>> = BTreeMap::new();
@@ -329,46 +329,50 @@ impl record::Time {
 }
 
 /// A way that a medium is found in.
-struct Found<'a> {
-    template: &'a Template,
+struct Found {
     reported: usize,
     image: Image,
     what: String,
 }
 
-#[test]
-fn a_medium_that_reorders_and_loses_what_is_not_synced() {
-    let templates = Template::all();
-    let tried = AtomicUsize::new(0);
-    let outcomes: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
-    let mut points = 0;
-    for template in &templates {
-        let directory = scratch();
-        let recording = record::commit(template, directory.path());
-        drop(directory);
-        let syncs = recording.changes.iter().filter(|change| matches!(change, Change::Sync { .. })).count();
-        assert!(syncs >= 2, "{}: only {syncs} syncs", template.case.name);
+/// What came of the ways that a medium is found in.
+#[derive(Default)]
+struct Outcome {
+    points: usize,
+    /// How often it came to the state before, and to that after each commit.
+    states: [AtomicUsize; 3],
+}
+
+impl Outcome {
+    fn tried(&self) -> usize {
+        self.states.iter().map(|state| state.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Lets the power fail at each point of a recording from `first` on.
+    fn fail(&mut self, template: &Template, recording: &Recording, first: usize, name: &str) {
         let mut found = Vec::new();
         let mut known = HashSet::new();
-        for point in 0..=recording.changes.len() {
-            points += 1;
-            let reported =
-                recording.changes[..point].iter().filter(|change| matches!(change, Change::Returned)).count();
+        for point in first..=recording.changes.len() {
+            self.points += 1;
+            let changes = &recording.changes[..point];
+            let reported = changes.iter().filter(|change| matches!(change, Change::Returned)).count();
+            // The one that died had perhaps returned too.
+            let reported = reported.min(template.case.commits.len());
             for model in [Model::Ordered, Model::Subset] {
-                let pending = pending(&recording.changes[..point], model);
-                let space = Space::new(&recording, &pending, model);
+                let pending = pending(changes, model);
+                let space = Space::new(recording, &pending, model);
                 let mut random = Random((point as u64) << 8 | u64::from(model == Model::Subset));
                 for way in space.ways(&mut random) {
                     let image = space.image(&way);
                     if known.insert((reported, image.digest())) {
-                        let what = format!("{} at point {point}, {model:?}, {way:?}", template.case.name);
-                        found.push(Found { template, reported, image, what });
+                        let what = format!("{name} at point {point}, {model:?}, {way:?}");
+                        found.push(Found { reported, image, what });
                     }
                 }
             }
         }
-        let spots: Vec<_> =
-            (0..std::thread::available_parallelism().map_or(1, usize::from)).map(|_| scratch()).collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let spots: Vec<_> = (0..threads).map(|_| scratch()).collect();
         share(&found, |thread, found| {
             let top = spots[thread].path().join("top");
             if top.exists() {
@@ -376,17 +380,62 @@ fn a_medium_that_reorders_and_loses_what_is_not_synced() {
             }
             fs::create_dir(&top).unwrap();
             found.image.make(&top);
-            let what = || format!("{}\n{}", found.what, recording.describe());
-            let state = found.template.settle(&top.join("w"), After::Power, found.reported, &what());
-            outcomes[state].fetch_add(1, Ordering::Relaxed);
-            tried.fetch_add(1, Ordering::Relaxed);
+            let what = format!("{}\n{}", found.what, recording.describe());
+            let state = template.settle(&top.join("w"), After::Power, found.reported, &what);
+            self.states[state].fetch_add(1, Ordering::Relaxed);
         });
     }
-    let tried = tried.into_inner();
+}
+
+#[test]
+fn a_medium_that_reorders_and_loses_what_is_not_synced() {
+    let templates = Template::all();
+    let mut outcome = Outcome::default();
+    for template in &templates {
+        let directory = scratch();
+        let recording = record::commit(template, directory.path());
+        let syncs = recording.changes.iter().filter(|change| matches!(change, Change::Sync { .. })).count();
+        assert!(syncs >= 3, "{}: only {syncs} syncs", template.case.name);
+        outcome.fail(template, &recording, 0, template.case.name);
+    }
     report(&format!(
-        "{tried} different states of a medium at {points} points of {} cases; what they came to: {outcomes:?}",
-        templates.len()
+        "{} different states of a medium at {} points of {} cases; what they came to: {:?}",
+        outcome.tried(),
+        outcome.points,
+        templates.len(),
+        outcome.states
     ));
-    assert!(tried > 1_000, "only {tried}");
-    assert!(outcomes[0].load(Ordering::Relaxed) > 100 && outcomes[1].load(Ordering::Relaxed) > 100, "{outcomes:?}");
+    let came_to = outcome.states.map(AtomicUsize::into_inner);
+    assert!(came_to[0] > 500 && came_to[1] > 500, "{came_to:?}");
+}
+
+/// First its process dies, then, while another recovers it, the power fails: what the dead one did not sync, nobody may
+/// rely on.
+#[test]
+fn a_recovery_relies_on_nothing_that_the_dead_did_not_sync() {
+    let mut outcome = Outcome::default();
+    for template in Template::all().iter().filter(|template| {
+        ["put-new-in-new-directories", "move-between", "archive", "delete-last-of-directory"]
+            .contains(&template.case.name)
+    }) {
+        let name = template.case.name;
+        let directory = scratch();
+        let root = directory.path().join("w");
+        template.copy_to(&root);
+        let (count, made) = kills::stops(kills::commit(&root, template));
+        // From the moment the commit is made, at some of the stops.
+        let every = ((count - made[0]) / (3 * rounds())).max(1);
+        for stop in (made[0]..count - 1).step_by(every) {
+            let directory = scratch();
+            let (recording, first) = record::recovery(template, directory.path(), stop);
+            outcome.fail(template, &recording, first, &format!("{name} killed at stop {stop}, recovery"));
+        }
+    }
+    report(&format!(
+        "{} different states of a medium at {} points of recoveries; what they came to: {:?}",
+        outcome.tried(),
+        outcome.points,
+        outcome.states
+    ));
+    assert!(outcome.states[1].load(Ordering::Relaxed) > 500);
 }

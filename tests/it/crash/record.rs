@@ -123,26 +123,23 @@ pub fn commit(template: &Template, top: &Path) -> Recording {
     template.copy_to(&root);
     let mut recorder = Recorder::new(top);
     let mut traced = Traced::start(child().args(["traced", "commit"]).arg(&root).arg(template.case.name));
-    recorder.find_open(traced.process());
-    let mut call = None;
-    loop {
-        match traced.next() {
-            Stop::Enter(thread) => call = Some(trace::call(thread)),
-            Stop::Leave(thread) => {
-                let call = call.take().expect("it entered before it left");
-                recorder.follow(thread, call, trace::result(thread));
-            }
-            Stop::Over(code) => {
-                assert_eq!(code, Some(0), "{}", template.case.name);
-                break;
-            }
-        }
-    }
-    drop(traced);
-    // What was recorded is what is there.
-    let Recorder { names, files, changes, now, .. } = recorder;
-    now.check(Node::TOP, top);
-    Recording { names, files, changes }
+    recorder.record(&mut traced, None);
+    recorder.finish()
+}
+
+/// The same, but the commit is killed at a stop; then a recovery runs. Returns too how many changes came before the death.
+pub fn recovery(template: &Template, top: &Path, stop: usize) -> (Recording, usize) {
+    let root = top.join("w");
+    template.copy_to(&root);
+    let mut recorder = Recorder::new(top);
+    let mut traced = Traced::start(child().args(["traced", "commit"]).arg(&root).arg(template.case.name));
+    recorder.record(&mut traced, Some(stop));
+    traced.kill();
+    recorder.open.clear();
+    let before = recorder.changes.len();
+    let mut traced = Traced::start(child().args(["traced", "recover"]).arg(&root));
+    recorder.record(&mut traced, None);
+    (recorder.finish(), before)
 }
 
 /// The files as they are while the commit runs.
@@ -209,6 +206,34 @@ impl Recorder {
         recorder
     }
 
+    /// Follows a child to its end, or to one of its stops.
+    fn record(&mut self, traced: &mut Traced, stop: Option<usize>) {
+        self.find_open(traced.process());
+        let mut call = None;
+        for at in 0.. {
+            match traced.next() {
+                Stop::Enter(thread) => call = Some(trace::call(thread)),
+                Stop::Leave(thread) => {
+                    let call = call.take().expect("it entered before it left");
+                    self.follow(thread, call, trace::result(thread));
+                }
+                Stop::Over(code) => {
+                    assert_eq!((code, stop), (Some(0), None), "nothing interrupts it");
+                    break;
+                }
+            }
+            if stop == Some(at) {
+                break;
+            }
+        }
+    }
+
+    /// What was recorded is what is there.
+    fn finish(self) -> Recording {
+        self.now.check(Node::TOP, &self.top);
+        Recording { names: self.names, files: self.files, changes: self.changes }
+    }
+
     fn take_in(&mut self, directory: Node, path: &Path) {
         for entry in fs::read_dir(path).unwrap() {
             let path = entry.unwrap().path();
@@ -229,7 +254,7 @@ impl Recorder {
     }
 
     /// What the child had open before it was traced.
-    fn find_open(&mut self, process: Pid) {
+    fn find_open(&self, process: Pid) {
         for entry in fs::read_dir(format!("/proc/{process}/fd")).unwrap() {
             let target = fs::read_link(entry.unwrap().path()).unwrap();
             assert!(!target.starts_with(&self.top), "open before the commit: {}", target.display());

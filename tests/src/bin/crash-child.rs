@@ -96,7 +96,7 @@ fn recover(when: &str, root: &Path) -> Result<()> {
     begin(when)?;
     let guard = lock.acquire(0, "recover")?;
     let recovery = store.recover(&*guard)?;
-    say(&format!("{recovery:?}"));
+    say(&format!("{COMMITTED} {recovery:?}"));
     Ok(())
 }
 
