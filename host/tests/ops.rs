@@ -1,4 +1,4 @@
-//! Looking after a workspace, as a script does it: `doctor`, and what it finds on this machine.
+//! Looking after a workspace, as a script does it: what `doctor` finds on this machine, `backup` and `restore`.
 //!
 //! Each test has a home of its own; compiled components are shared between them.
 
@@ -358,4 +358,173 @@ fn a_commit_whose_writer_died_is_completed_and_a_conflict_is_told() {
     assert_eq!(fs::read_to_string(home.memory("topics/ours.md")).unwrap(), "ours");
     assert_eq!(fs::read_to_string(home.memory("topics/theirs.md")).unwrap(), "theirs");
     home.run(&["verify", "--json"]).expect(1).finds("recovery-conflict", "topics/theirs.md");
+}
+
+#[test]
+fn a_backup_comes_back_elsewhere() {
+    let home = Home::new();
+    fs::create_dir(home.path("backups")).unwrap();
+    let made = home.run(&["backup", "backups", "--json"]).expect(0).json();
+    let file = made["path"].as_str().unwrap().to_owned();
+    let name = Path::new(&file).file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("recollex-") && name.ends_with("Z.tar"), "{name}");
+    assert_eq!(mode(Path::new(&file)), 0o600);
+
+    let copy = home.path("copy");
+    let words = ["restore", &file, "--workspace", copy.to_str().unwrap(), "--json"];
+    let dry = home.run(&[&words[..], &["--dry-run"]].concat()).expect(0).json();
+    assert_eq!((&dry["restored"], dry["added"].as_u64()), (&Value::Bool(false), made["files"].as_u64()));
+    assert!(!copy.exists());
+    assert_eq!(home.run(&words).expect(0).json()["safety_backup"], Value::Null);
+    assert_eq!(tree(&copy), home.tree());
+    home.run(&["doctor", "--workspace", copy.to_str().unwrap()]).expect(0);
+    let id = |root: &Path| fs::read_to_string(root.join(".scriptorium/workspace-id")).unwrap();
+    assert_eq!(id(&copy), id(&home.path("memory")));
+}
+
+#[test]
+fn a_backup_replaces_no_file_and_lies_in_no_workspace() {
+    let home = Home::new();
+    fs::write(home.path("b.tar"), "precious").unwrap();
+    home.run(&["backup", "b.tar"]).expect(2);
+    assert_eq!(fs::read_to_string(home.path("b.tar")).unwrap(), "precious");
+    home.run(&["backup", "b.tar", "--force"]).expect(0);
+    for inside in [home.memory(""), home.memory("topics/b.tar"), home.memory("../memory/b.tar")] {
+        let ended = home.run(&["backup", inside.to_str().unwrap(), "--json"]).expect(2);
+        assert_eq!(ended.json()["error"]["reason"], "inside-workspace");
+    }
+    symlink(home.memory(""), home.path("way")).unwrap();
+    home.run(&["backup", "way/b.tar"]).expect(2);
+    home.run(&["backup", "nowhere/b.tar"]).expect(2);
+    home.run(&["backup", "c.tar", "--tier", "paired"]).expect(6);
+    home.run(&["backup", "c.tar", "--backend", "none"]).expect(5);
+    home.run(&["backup", "c.tar", "--workspace", "nothing"]).expect(1);
+    assert!(!home.path("nothing").exists() && !home.path("c.tar").exists());
+}
+
+#[test]
+fn a_restore_over_something_is_asked_for_twice_and_keeps_it() {
+    let home = Home::new();
+    home.run(&["backup", "b.tar"]).expect(0);
+    let then = home.tree();
+    home.archive("t", "m2", "Later.");
+    home.archive("u", "m1", "Another one.");
+    let now = home.tree();
+    let reason = |ended: &Ended| ended.json()["error"]["reason"].clone();
+    assert_eq!(reason(&home.run(&["restore", "b.tar", "--json"]).expect(6)), "not-empty");
+    assert_eq!(reason(&home.run(&["restore", "b.tar", "--replace", "--json"]).expect(2)), "unconfirmed");
+    home.run(&["restore", "b.tar", "--replace", "--dry-run"]).expect(0);
+    assert_eq!(home.tree(), now);
+
+    let done = home.run(&["restore", "b.tar", "--replace", "--yes", "--json"]).expect(0).json();
+    assert_eq!((done["replaced"].as_u64(), done["deleted"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(home.tree(), then);
+    home.run(&["doctor"]).expect(0);
+    // And back again, by the backup that was made of it.
+    let safety = done["safety_backup"].as_str().unwrap();
+    assert_eq!(Path::new(safety).parent(), Some(home.directory.path()));
+    fs::create_dir(home.path("kept")).unwrap();
+    let words = ["restore", safety, "--replace", "--yes", "--safety", "kept"];
+    home.run(&words).expect(0);
+    assert_eq!(home.tree(), now);
+    // Nothing to do, and nothing done: no further backup either.
+    home.run(&words).expect(0);
+    assert_eq!(fs::read_dir(home.path("kept")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_damaged_backup_changes_nothing() {
+    let home = Home::new();
+    home.run(&["backup", "b.tar"]).expect(0);
+    let bytes = fs::read(home.path("b.tar")).unwrap();
+    home.archive("t", "m2", "Later.");
+    let before = home.tree();
+    let text = bytes.windows(4).rposition(|window| window == b"keel").unwrap();
+    let mut altered = bytes.clone();
+    altered[text] = b'K';
+    for (name, bytes) in [("cut.tar", &bytes[..bytes.len() / 2]), ("altered.tar", &altered), ("empty.tar", b"")] {
+        fs::write(home.path(name), bytes).unwrap();
+        let ended = home.run(&["restore", name, "--replace", "--yes", "--json"]).expect(2);
+        assert_eq!(ended.json()["error"]["code"], "BACKUP_UNREADABLE");
+        home.run(&["restore", name, "--workspace", "new"]).expect(2);
+    }
+    home.run(&["restore", "missing.tar", "--replace", "--yes"]).expect(2);
+    assert_eq!(home.tree(), before);
+    assert!(!home.path("new").exists());
+}
+
+#[test]
+fn a_backup_among_writers_is_one_state() {
+    use recollex::lock::{FileLock, Lock as _};
+    use recollex::store::{Area, Change, Directory, Edit, Expect, Store as _};
+    let home = Home::new();
+    let root = home.path("memory");
+    // Each commit writes its number to two files, so that a copy with two numbers is no state.
+    let writers: Vec<_> = (0..2)
+        .map(|writer| {
+            let root = root.clone();
+            std::thread::spawn(move || {
+                let (store, lock) = (Directory::new(&root), FileLock::new(&root));
+                for number in 0..60 {
+                    let guard = lock.acquire(60_000, "test").unwrap();
+                    let put = |name: &str| Change {
+                        area: Area::Tree,
+                        path: format!("topics/{name}.md"),
+                        expect: Expect::Any,
+                        edit: Edit::Put(format!("{writer} {number}")),
+                    };
+                    let base = store.generation().unwrap();
+                    store.commit(&*guard, base, &[put("one"), put("two")]).unwrap();
+                    drop(guard);
+                    std::thread::sleep(std::time::Duration::from_millis(3));
+                }
+            })
+        })
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..8 {
+        let (file, copy) = (format!("{number}.tar"), format!("copy-{number}"));
+        home.run(&["backup", &file]).expect(0);
+        home.run(&["restore", &file, "--workspace", &copy]).expect(0);
+        let text = |name: &str| fs::read_to_string(home.path(&format!("{copy}/topics/{name}.md"))).ok();
+        assert_eq!(text("one"), text("two"));
+        seen.insert(text("one"));
+    }
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert!(seen.len() > 1, "no writer was at work: {seen:?}");
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
+    let home = Home::new();
+    for number in 0..40 {
+        fs::write(home.memory(&format!("topics/{number}.md")), "then").unwrap();
+    }
+    home.run(&["backup", "then.tar"]).expect(0);
+    let then = home.tree();
+    for number in 0..40 {
+        fs::write(home.memory(&format!("topics/{number}.md")), "now, and longer").unwrap();
+    }
+    home.run(&["backup", "now.tar"]).expect(0);
+    let now = home.tree();
+    fs::create_dir(home.path("kept")).unwrap();
+    let (mut killed, mut changed) = (0, 0);
+    for round in 0..24 {
+        let file = if home.tree() == now { "then.tar" } else { "now.tar" };
+        let before = home.tree();
+        let words = ["restore", file, "--replace", "--yes", "--safety", "kept"];
+        let mut child = home.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(4 * round));
+        let _ = child.kill();
+        killed += u32::from(!child.wait().unwrap().success());
+        // What the dead one left is completed under the lock, as any writer does first.
+        home.run(&["doctor", "--fix", "--json"]);
+        let after = home.tree();
+        assert!(after == then || after == now, "round {round}");
+        changed += u32::from(after != before);
+        fs::remove_dir_all(home.path("kept")).unwrap();
+        fs::create_dir(home.path("kept")).unwrap();
+    }
+    assert!(killed > 0, "none was killed in time");
+    assert!(changed < 24 || killed < 24);
 }

@@ -139,6 +139,16 @@ pub enum Verb {
     Browse(Browse),
     /// State of memory in figures
     Status,
+    /// Copy the workspace to one file, as it is at one moment
+    ///
+    /// Other writers wait meanwhile. The file is a tar archive, whole or not there, readable by its owner alone; it holds
+    /// the files of memory with their digests, and neither version control nor caches.
+    Backup(Backup),
+    /// Make the workspace what a backup is
+    ///
+    /// The backup is checked to the last byte first. Then one commit replaces what differs and removes what the backup does
+    /// not have: a crash leaves the old state or the new one.
+    Restore(Restore),
     /// Every directory and file in use
     Paths,
     /// Completions for a shell, on stdout
@@ -280,6 +290,46 @@ pub struct Browse {
     /// At most this many files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max: Option<u32>,
+}
+
+/// `recollex backup`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex backup ~/backups                  a file named after workspace and time
+  recollex backup /media/stick/memory.tar")]
+pub struct Backup {
+    /// The file to make, or the directory to make it in
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub target: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `recollex restore`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex restore memory.tar --dry-run
+  recollex restore memory.tar --workspace /srv/memory      into an empty directory
+  recollex restore memory.tar --replace                    over what is there, after a backup of that")]
+pub struct Restore {
+    /// A file made by `recollex backup`
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Replace what is there; a backup of it is made first
+    #[arg(long)]
+    pub replace: bool,
+    /// Where that backup goes [default: beside the workspace]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub safety: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `recollex completions`

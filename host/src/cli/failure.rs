@@ -2,11 +2,13 @@
 //!
 //! Knows the library's errors and the documented exit codes. Nothing is printed here.
 
+use std::io;
 use std::path::Path;
 
 use recollex::Error;
 use recollex::lock::LockError;
-use recollex::store::StoreError;
+use recollex::maintenance::BackupError;
+use recollex::store::{CommitError, StoreError};
 use recollex::types::Problem;
 use serde::Serialize;
 
@@ -114,12 +116,12 @@ impl Failure {
     }
 
     /// A file could not be read or written by this program itself.
-    pub fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+    pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
         Self::new("IO", "io", format!("cannot {doing}: {error}"), Exit::USAGE).at_path(path.display().to_string())
     }
 
     /// Stdout cannot be written.
-    pub fn output(error: &std::io::Error) -> Self {
+    pub fn output(error: &io::Error) -> Self {
         Self::new("IO", "output", format!("the result could not be written: {error}"), Exit::USAGE)
     }
 
@@ -239,6 +241,54 @@ impl From<LockError> for Failure {
             }
             LockError::Denied(why) => Self::store("lock the workspace", &StoreError::Denied(why)),
             LockError::Io(why) => Self::store("lock the workspace", &StoreError::Io(why)),
+        }
+    }
+}
+
+impl From<CommitError> for Failure {
+    fn from(error: CommitError) -> Self {
+        let message = error.to_string();
+        match error {
+            CommitError::Stale(_) => Self::new("CONCURRENT_UPDATE", "stale", message, Exit::CONFLICT),
+            CommitError::Changed(path) => {
+                Self::new("CONCURRENT_UPDATE", "changed", message, Exit::CONFLICT).at_path(path)
+            }
+            CommitError::Collision { planned, .. } => {
+                Self::new("INVALID_ARGUMENT", "path-collision", message, Exit::REFUSED).at_path(planned)
+            }
+            CommitError::WrongKind(path) => {
+                Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED).at_path(path)
+            }
+            CommitError::Failed { path, error } => Self::store("commit", &error).at_path(path),
+        }
+    }
+}
+
+impl Failure {
+    /// A backup could not be made, read or restored. `file` is where it is, or was to be.
+    pub fn backup(error: BackupError, file: &Path) -> Self {
+        let message = error.to_string();
+        let shown = file.display().to_string();
+        let unreadable =
+            |reason: &str| Self::new("BACKUP_UNREADABLE", reason, message.clone(), Exit::USAGE).at_path(shown.clone());
+        match error {
+            BackupError::Store { path, error } => {
+                let failure = Self::store("read the workspace", &error);
+                if path.is_empty() { failure } else { failure.at_path(path) }
+            }
+            BackupError::Twins { other, .. } => Self::new("INVALID_ARGUMENT", "path-twins", message, Exit::REFUSED)
+                .at_path(other)
+                .next("rename one of them: they cannot both be restored everywhere"),
+            BackupError::TooMany => Self::limit("backup.files", message),
+            BackupError::Foreign(_) => unreadable("not-a-backup"),
+            BackupError::Newer(_) => unreadable("newer-format"),
+            BackupError::Damaged(_) => unreadable("damaged").next("nothing was changed; take another backup"),
+            BackupError::Commit(error) => Self::from(error),
+            BackupError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Self::usage("exists", "there is a file already").at_path(shown).next("replace it: --force")
+            }
+            BackupError::Io(error) => Self::io("use the backup", file, &error),
+            _ => Self::usage("backup", message),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod args;
+mod backup;
 mod browse;
 mod completions;
 mod config;
@@ -17,6 +18,7 @@ mod get;
 mod init;
 mod output;
 mod paths;
+mod restore;
 mod search;
 mod status;
 mod terminal;
@@ -102,6 +104,8 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Get(args) => get::run(args, context),
         Verb::Browse(args) => browse::run(args, context),
         Verb::Status => status::run(context),
+        Verb::Backup(args) => backup::run(args, context),
+        Verb::Restore(args) => restore::run(args, context),
         Verb::Paths => paths::run(context),
         Verb::Completions(args) => completions::run(args, &context.out),
         Verb::Man(args) => completions::man(args, &context.out),

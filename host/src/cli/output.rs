@@ -310,6 +310,14 @@ impl Progress<'_> {
     pub fn set(&self, done: u64) {
         self.remarks.with_bar(|bar| bar.set_position(done));
     }
+
+    /// So much of so much is done, where the whole is known only now.
+    pub fn at(&self, done: u64, total: u64) {
+        self.remarks.with_bar(|bar| {
+            bar.set_length(total);
+            bar.set_position(done);
+        });
+    }
 }
 
 impl Drop for Progress<'_> {

@@ -74,12 +74,39 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
     }
 }
 
+/// Gives the contents of puts whose text does not say them: of any size, of bytes that are no text, or of a file that is
+/// there already.
+pub(super) trait Contents {
+    /// Stages the content of the change at `index`. None: the change says it itself.
+    fn stage(&mut self, index: usize, staging: &mut Staging<'_>) -> Result<Option<Staged>, StoreError>;
+}
+
+/// Each change says its content itself.
+pub(super) struct AsGiven;
+
+impl Contents for AsGiven {
+    fn stage(&mut self, _index: usize, _staging: &mut Staging<'_>) -> Result<Option<Staged>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// A content that is staged and synced.
+pub(super) struct Staged {
+    /// Its name in the store's own directory.
+    pub(super) name: String,
+    /// Its length.
+    pub(super) size: u64,
+    /// Its time of change, if that cannot come again.
+    pub(super) sealed: Option<Time>,
+}
+
 /// Makes all changes, or none.
 pub(super) fn commit(
     store: &Directory,
     guard: &dyn Guard,
     base: u64,
     changes: &[Change],
+    contents: &mut dyn Contents,
 ) -> Result<Committed, CommitError> {
     let failed = |error| CommitError::Failed { path: String::new(), error };
     let journal_failed = |error| failed(disk::store_error(error, "writing the journal"));
@@ -96,13 +123,21 @@ pub(super) fn commit(
     let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
 
     let generation = generation + 1;
-    let mut staging = Staging { own, names: Vec::new() };
+    let mut staging = Staging { own, generation, names: Vec::new() };
     let mut entries = Vec::new();
     let mut sealed = Vec::new();
     // Which entry a change became.
     let mut places = Vec::with_capacity(planned.len());
-    for planned in &planned {
-        let staged = stage(&ground, &mut staging, generation, planned).map_err(|error| planned.failed(error))?;
+    for (index, planned) in planned.iter().enumerate() {
+        let staged = match contents.stage(index, &mut staging) {
+            Ok(None) => stage(&ground, &mut staging, planned),
+            Ok(Some(Staged { name, size, sealed })) => {
+                let before = planned.existing.as_ref().map(Version::of);
+                Ok(Some((Step::Replace { stage: name, size, before }, sealed)))
+            }
+            Err(error) => Err(error),
+        };
+        let staged = staged.map_err(|error| planned.failed(error))?;
         places.push(staged.is_some().then_some(entries.len()));
         if let Some((step, time)) = staged {
             entries.push(Entry { area: planned.area, path: planned.path.as_str().to_owned(), step });
@@ -415,14 +450,16 @@ fn check_splices(file: &OwnedFd, size: u64, splices: &[Splice]) -> Result<(), St
 }
 
 /// Staged files, removed when dropped unless the commit took them over.
-struct Staging<'a> {
+pub(super) struct Staging<'a> {
     own: BorrowedFd<'a>,
+    generation: u64,
     names: Vec<String>,
 }
 
 impl Staging<'_> {
-    fn create(&mut self, generation: u64) -> disk::Sys<(String, OwnedFd)> {
-        let name = format!("{}{generation}-{}", journal::STAGE, self.names.len());
+    /// Makes a file that is to be written, sealed and synced.
+    pub(super) fn create(&mut self) -> disk::Sys<(String, OwnedFd)> {
+        let name = format!("{}{}-{}", journal::STAGE, self.generation, self.names.len());
         self.names.push(name.clone());
         let file = disk::create(self.own, &name)?;
         Ok((name, file))
@@ -447,23 +484,22 @@ impl Drop for Staging<'_> {
 fn stage(
     ground: &Ground,
     staging: &mut Staging<'_>,
-    generation: u64,
     planned: &Planned<'_>,
 ) -> Result<Option<(Step, Option<Time>)>, StoreError> {
     let existing = planned.existing.as_ref();
     let before = existing.map(Version::of);
     match (planned.edit, existing) {
-        (Edit::Put(text), _) => stage_whole(staging, generation, before, None, &[Piece::New(text)]).map(Some),
+        (Edit::Put(text), _) => stage_whole(staging, before, None, &[Piece::New(text)]).map(Some),
         (Edit::Append { text, .. }, Some(_)) if text.is_empty() => Ok(None),
         (Edit::Append { length: 0, text }, _) | (Edit::Append { text, .. }, None) => {
-            stage_whole(staging, generation, before, None, &[Piece::New(text)]).map(Some)
+            stage_whole(staging, before, None, &[Piece::New(text)]).map(Some)
         }
         (Edit::Append { length, text }, Some(stat)) => {
             let file = open_unchanged(ground, planned, stat)?;
             if stat.st_nlink > 1 {
                 // Somebody keeps this version under another name: that one must not change.
                 let pieces = [Piece::Old(0, *length), Piece::New(text)];
-                return stage_whole(staging, generation, before, Some(&file), &pieces).map(Some);
+                return stage_whole(staging, before, Some(&file), &pieces).map(Some);
             }
             let failed = |error| disk::store_error(error, "adding to the file");
             let tail = redo::tail_digest(&file, *length).map_err(failed)?;
@@ -480,7 +516,7 @@ fn stage(
                 at = splice.offset + splice.remove;
             }
             pieces.push(Piece::Old(at, disk::size(stat) - at));
-            stage_whole(staging, generation, before, Some(&file), &pieces).map(Some)
+            stage_whole(staging, before, Some(&file), &pieces).map(Some)
         }
         (Edit::Delete, Some(stat)) => Ok(Some((Step::Delete { before: Version::of(stat) }, None))),
         (Edit::MoveTo(to), Some(stat)) => Ok(Some((Step::Move { to: to.clone(), before: Version::of(stat) }, None))),
@@ -497,13 +533,12 @@ enum Piece<'a> {
 
 fn stage_whole(
     staging: &mut Staging<'_>,
-    generation: u64,
     before: Option<Version>,
     old: Option<&OwnedFd>,
     pieces: &[Piece<'_>],
 ) -> Result<(Step, Option<Time>), StoreError> {
     let failed = |error| disk::store_error(error, "staging the file");
-    let (stage, file) = staging.create(generation).map_err(failed)?;
+    let (stage, file) = staging.create().map_err(failed)?;
     let mut size = 0;
     for piece in pieces {
         match (piece, old) {
