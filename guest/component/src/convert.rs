@@ -49,11 +49,12 @@ pub(crate) fn denied(denied: Denied) -> shared::Error {
 }
 
 pub(crate) fn bad_setting(error: &SettingError) -> shared::Error {
-    let reason = match error {
-        SettingError::Unknown { .. } => "unknown-setting",
-        SettingError::Value { .. } => "invalid-setting",
+    let (reason, name) = match error {
+        SettingError::Unknown { name } => ("unknown-setting", name.as_str()),
+        SettingError::Value { name, .. } => ("invalid-setting", *name),
     };
-    shared::Error::Invalid(problem("INVALID_ARGUMENT", reason, None, error.to_string()))
+    let problem = problem("INVALID_ARGUMENT", reason, None, error.to_string());
+    shared::Error::Invalid(shared::Problem { subject: Some(name.to_owned()), ..problem })
 }
 
 pub(crate) fn limit(limit: source::LimitReached) -> shared::Error {
@@ -111,14 +112,14 @@ pub(crate) fn in_words(error: &StoreError) -> String {
     }
 }
 
-/// A commit that did not happen. `revision` is the workspace's now, for a conflict.
-pub(crate) fn commit_error(error: CommitError, revision: impl FnOnce() -> String) -> shared::Error {
+/// A commit that did not happen, for a reason of its own.
+pub(crate) fn commit_error(error: CommitError) -> shared::Error {
     let refused = |reason, path: Option<&str>, subject: Option<String>, message: &str| {
         let problem = problem("INVALID_ARGUMENT", reason, path, message);
         shared::Error::Refused(vec![shared::Problem { subject, ..problem }])
     };
     match error {
-        CommitError::Stale(_) | CommitError::Changed(_) => shared::Error::Conflict(revision()),
+        CommitError::Stale(_) | CommitError::Changed(_) => store_error(StoreError::Changed, None),
         CommitError::Collision((wanted, there)) => refused(
             "path-collision",
             Some(&wanted),

@@ -122,7 +122,7 @@ pub(crate) fn file(entry: &Entry, window: LineWindow, limits: &Limits) -> Result
         return parts.finish(None);
     }
     let mut window = window;
-    let mut reader = Reader::new(Area::Tree, entry);
+    let mut reader = Reader::listed(entry);
     while window.wants_more() {
         match reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {
             Some(Piece::Text(text)) => window.push(&text),
@@ -181,7 +181,7 @@ fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> b
         }
     };
     let mut scanner = Scanner::new(Some(Location::of_path(&entry.path)), limits);
-    let mut reader = Reader::new(Area::Tree, entry);
+    let mut reader = Reader::listed(entry);
     while let Some(piece) = reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {
         match piece {
             Piece::Text(text) => scanner.push_text(&text, &mut sink),
@@ -206,13 +206,7 @@ impl Parts<'_> {
         self.window.hide(hidden);
         let mut from = offset;
         while from < end && self.window.wants_more() && self.failed.is_none() {
-            match tree::read_range(
-                Area::Tree,
-                &self.entry.path,
-                Some(&self.entry.stamp),
-                from,
-                (end - from).min(1 << 16),
-            ) {
+            match tree::read_range(Area::Tree, &self.entry.path, None, from, (end - from).min(1 << 16)) {
                 Ok(text) if text.is_empty() => self.failed = Some(StoreError::Changed),
                 Ok(text) => {
                     from = from.saturating_add(text.len() as u64);
@@ -232,10 +226,14 @@ impl Parts<'_> {
 }
 
 fn excerpt(entry: &Entry, window: LineWindow, record: Option<wit::SourceRecord>) -> wit::Excerpt {
-    let (lines, next_line) = window.finish();
+    let shown = window.finish();
+    let (lines, next_line, cut_line) = (shown.lines, shown.next, shown.cut);
     wit::Excerpt {
         path: entry.path.clone(),
-        lines: lines.into_iter().map(|(number, text)| wit::NumberedLine { number, text }).collect(),
+        lines: lines
+            .into_iter()
+            .map(|(number, text)| wit::NumberedLine { number, text, cut: cut_line == Some(number) })
+            .collect(),
         record,
         next_line,
     }

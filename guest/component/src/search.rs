@@ -8,6 +8,7 @@ use recollex_core::source::{EntryKind, FrameRef, Given, LimitReached, Record, Ve
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
+use crate::bindings::recollex::memory::types::Severity;
 use crate::convert;
 use crate::tree::{self, Piece, Reader};
 
@@ -34,7 +35,20 @@ pub(crate) fn search(settings: &Settings, query: &wit::Query, last: bool) -> Res
     let corpus = Corpus::read(settings, last)?;
     let ranking = corpus.index.search(&parsed, &mut Scratch::default());
     let hits = ranking.hits.into_iter().map(|ranked| corpus.hit(ranked, settings));
-    Ok(wit::Answer { hits: hits.collect::<Result<_, _>>()?, truncated: ranking.truncated, findings: corpus.findings })
+    let hits = hits.collect::<Result<_, _>>()?;
+    let mut findings = corpus.findings;
+    if ranking.terms_left_out {
+        findings.push(wit::Finding {
+            code: "query-terms-left-out".to_owned(),
+            severity: Severity::Info,
+            path: None,
+            line: None,
+            subject: None,
+            excerpt: None,
+            message: "the query has so many words that only its rarest were looked for; ask for fewer".to_owned(),
+        });
+    }
+    Ok(wit::Answer { hits, truncated: ranking.truncated, findings })
 }
 
 fn invalid(error: &QueryError) -> wit::Error {
@@ -49,6 +63,9 @@ struct Corpus {
     /// The archives, by the number that a place names.
     files: Vec<Entry>,
     findings: Vec<wit::Finding>,
+    /// Text that was indexed, and how much may be.
+    bytes: u64,
+    bytes_max: u64,
 }
 
 /// Where a record is. What else a hit shows is read again with its text.
@@ -62,11 +79,6 @@ impl Corpus {
     fn read(settings: &Settings, last: bool) -> Result<Self, wit::Error> {
         let entries =
             tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
-        let asked = entries.iter().map(|entry| entry.stamp.size).sum();
-        if asked > settings.index_bytes {
-            let (name, allowed) = ("limits.index-bytes", settings.index_bytes);
-            return Err(convert::limit(LimitReached { name, allowed, asked, subject: Some("sources".to_owned()) }));
-        }
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut verifier = Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep);
         let mut corpus = Self {
@@ -74,6 +86,8 @@ impl Corpus {
             records: Vec::new(),
             files: Vec::new(),
             findings: Vec::new(),
+            bytes: 0,
+            bytes_max: settings.index_bytes,
         };
         let mut full = None;
         for entry in entries {
@@ -106,10 +120,10 @@ impl Corpus {
         }
         // At most as many files as documents matter, and documents are numbered by `u32`.
         let file = self.files.len() as u32;
-        let mut reader = Reader::new(Area::Tree, &entry);
+        let mut reader = Reader::listed(&entry);
         let mut add = |path: &str, frame: &FrameRef<'_>| {
-            if let Err(limit) = self.add(file, path, frame) {
-                *full = Some(limit);
+            if full.is_none() {
+                *full = self.add(file, path, frame).err();
             }
         };
         loop {
@@ -134,6 +148,17 @@ impl Corpus {
     }
 
     fn add(&mut self, file: u32, path: &str, frame: &FrameRef<'_>) -> Result<(), LimitReached> {
+        // What counts is text that can be found, and not what a damaged file holds.
+        self.bytes = self.bytes.saturating_add(frame.record.len() as u64);
+        if self.bytes > self.bytes_max {
+            let subject = Some("sources".to_owned());
+            return Err(LimitReached {
+                name: "limits.index-bytes",
+                allowed: self.bytes_max,
+                asked: self.bytes,
+                subject,
+            });
+        }
         let record = Record::new(path, frame);
         let speaker = record.speaker.as_ref();
         let document = Document {
@@ -170,9 +195,13 @@ impl Corpus {
         // Behind the brackets and the label comes what was said; both together are no longer than a header.
         let head = record.time.len() + record.label.len();
         let most = settings.hit_bytes.saturating_add(head as u64).saturating_add(64);
+        let failed = |error| convert::store_error(error, Some(&entry.path));
+        // Without a stamp: the archive may have grown, and the record is still where it was.
         let text =
-            tree::read_range(Area::Tree, &entry.path, Some(&entry.stamp), record.offset, record.length.min(most))
-                .map_err(|error| convert::store_error(error, Some(&entry.path)))?;
+            tree::read_range(Area::Tree, &entry.path, None, record.offset, record.length.min(most)).map_err(failed)?;
+        if !text.strip_prefix('[').is_some_and(|text| text.starts_with(record.time.as_str())) {
+            return Err(failed(StoreError::Changed));
+        }
         let whole = text.len() as u64 >= record.length;
         let said = said(&text, &record.time, &record.label);
         let shown = said.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));

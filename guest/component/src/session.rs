@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use recollex_core::ids::is_internal_path;
-use recollex_core::session::{Backend, LineWindow, Settings, Verb, WorkspaceId, authorise, overclaims};
+use recollex_core::session::{Backend, LineWindow, Settings, Verb, WorkspaceId, authorise, keep_to_caller};
 use recollex_core::source::{Batch, BatchError, Change, Limits, Outcome, Plan, Tier};
 use recollex_core::table::FileTable;
 
@@ -30,6 +30,7 @@ const READ_TRIES: u32 = 16;
 /// A workspace open for one caller.
 pub(crate) struct Session {
     tier: Option<Tier>,
+    principal: Option<String>,
     settings: Settings,
 }
 
@@ -52,9 +53,14 @@ impl Session {
         Ok(revision.to_string())
     }
 
-    /// The revision for an error, in which there is no room for another.
-    fn revision_now(&self) -> String {
-        self.revision(self.files()).unwrap_or_default()
+    /// The error for a commit that did not happen; a conflict carries the fresh revision.
+    fn not_committed(&self, error: store::CommitError) -> wit::Error {
+        match error {
+            store::CommitError::Stale(_) | store::CommitError::Changed(_) => {
+                self.revision(self.files()).map_or_else(|error| error, wit::Error::Conflict)
+            }
+            error => convert::commit_error(error),
+        }
     }
 
     fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
@@ -77,7 +83,11 @@ impl wit::GuestSession for Session {
             return Err(wit::Error::Unavailable((wit::Health::Off, problem)));
         }
         panic::report_to_log();
-        Ok(wit::Session::new(Self { tier: options.tier.map(convert::core_tier), settings }))
+        Ok(wit::Session::new(Self {
+            tier: options.tier.map(convert::core_tier),
+            principal: options.principal,
+            settings,
+        }))
     }
 
     fn init(&self) -> Result<wit::Initialised, wit::Error> {
@@ -96,8 +106,7 @@ impl wit::GuestSession for Session {
             Some(id) => (id, false),
             None => {
                 let (id, change) = new_workspace_id();
-                store::commit(&guard, base, &[change])
-                    .map_err(|error| convert::commit_error(error, || self.revision_now()))?;
+                store::commit(&guard, base, &[change]).map_err(|error| self.not_committed(error))?;
                 (id, true)
             }
         };
@@ -122,11 +131,8 @@ impl wit::GuestSession for Session {
     fn archive(&self, turns: Vec<wit::Turn>) -> Result<wit::Archived, wit::Error> {
         self.allow(Verb::Archive)?;
         let limits = self.settings.limits();
-        let records: Vec<_> = turns.into_iter().map(convert::new_record).collect();
-        let overclaims = overclaims(self.tier, &records);
-        if !overclaims.is_empty() {
-            return Err(refused(overclaims));
-        }
+        let mut records: Vec<_> = turns.into_iter().map(convert::new_record).collect();
+        keep_to_caller(self.tier, self.principal.as_deref(), &mut records).map_err(refused)?;
         let batch = Batch::check(records, &limits).map_err(|error| match error {
             BatchError::Refused(problems) => refused(problems),
             BatchError::Limit(limit) => convert::limit(limit),
@@ -164,7 +170,7 @@ impl wit::GuestSession for Session {
                     break plan;
                 }
                 Err(store::CommitError::Stale(_) | store::CommitError::Changed(_)) if tries > 1 => tries -= 1,
-                Err(error) => return Err(convert::commit_error(error, || self.revision_now())),
+                Err(error) => return Err(self.not_committed(error)),
             }
         };
         drop(guard);

@@ -141,7 +141,7 @@ impl Survey {
             self.progress.add(entry.stamp.size);
             return false;
         }
-        let reader = Reader::new(Area::Tree, &entry);
+        let reader = Reader::listed(&entry);
         let Entry { path, stamp, .. } = entry;
         self.open = Some(Open { reader, path, stamp, known, hasher: FileHasher::new() });
         true
@@ -290,6 +290,7 @@ impl wit::GuestVerification for Verification {
             health: convert::health(summary.health),
             revision: survey.revision.clone().finish().to_string(),
             counts: convert::counts(&summary.counts),
+            findings_dropped: summary.findings_dropped,
         }
     }
 }

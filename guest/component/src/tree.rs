@@ -4,6 +4,7 @@
 
 use core::ops::Range;
 
+use recollex_core::ids::is_v2_path;
 use recollex_core::table;
 
 use crate::bindings::recollex::memory::store::{self, Area, Entry, Kind, Stamp, StoreError};
@@ -72,6 +73,8 @@ pub(crate) struct Reader {
     area: Area,
     path: String,
     at: Stamp,
+    /// Only this version will do.
+    pinned: bool,
     offset: u64,
     end: u64,
     as_text: bool,
@@ -84,10 +87,29 @@ impl Reader {
         Self::part(area, &entry.path, &entry.stamp, 0..u64::MAX)
     }
 
+    /// Of a file of the tree, as it was listed. An archive is only ever added to: it is read up to the length it had, so
+    /// that no writer, however busy, keeps readers waiting.
+    pub(crate) fn listed(entry: &Entry) -> Self {
+        if is_v2_path(&entry.path) {
+            Self { pinned: false, ..Self::part(Area::Tree, &entry.path, &entry.stamp, 0..entry.stamp.size) }
+        } else {
+            Self::new(Area::Tree, entry)
+        }
+    }
+
     /// Of these bytes of the file, as far as it has them.
     pub(crate) fn part(area: Area, path: &str, at: &Stamp, range: Range<u64>) -> Self {
         let Range { start: offset, end } = range;
-        Self { area, path: path.to_owned(), at: at.clone(), offset, end, as_text: true, ended: offset >= end }
+        Self {
+            area,
+            path: path.to_owned(),
+            at: at.clone(),
+            pinned: true,
+            offset,
+            end,
+            as_text: true,
+            ended: offset >= end,
+        }
     }
 
     /// Of the next byte to be read.
@@ -95,31 +117,39 @@ impl Reader {
         self.offset
     }
 
-    /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed.
+    /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed, or shorter.
     pub(crate) fn next(&mut self) -> Result<Option<Piece>, StoreError> {
         if self.ended {
             return Ok(None);
         }
         let left = self.end.saturating_sub(self.offset);
         let want = u32::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let at = self.pinned.then_some(&self.at);
         if self.as_text {
-            match store::read_text(self.area, &self.path, Some(&self.at), self.offset, want) {
+            match store::read_text(self.area, &self.path, at, self.offset, want) {
                 // One character may be longer than what is left of a part: then its bytes are asked for.
                 Ok(chunk) if chunk.text.len() as u64 > left => self.as_text = false,
                 Ok(chunk) => {
                     self.offset = chunk.next;
                     self.ended = chunk.eof || self.offset >= self.end;
+                    self.check_length()?;
                     return Ok(Some(Piece::Text(chunk.text)));
                 }
                 Err(StoreError::NotText(_)) => self.as_text = false,
                 Err(error) => return Err(error),
             }
         }
-        let chunk = store::read_bytes(self.area, &self.path, Some(&self.at), self.offset, want)?;
+        let chunk = store::read_bytes(self.area, &self.path, at, self.offset, want)?;
         self.offset = self.offset.saturating_add(chunk.data.len() as u64);
         // A host that answers nothing and says that more follows would keep us here for ever.
         self.ended = chunk.eof || chunk.data.is_empty() || self.offset >= self.end;
+        self.check_length()?;
         Ok(Some(Piece::Bytes(chunk.data)))
+    }
+
+    /// A file that ends before it did when it was listed was not only added to.
+    fn check_length(&self) -> Result<(), StoreError> {
+        if !self.pinned && self.ended && self.offset < self.end { Err(StoreError::Changed) } else { Ok(()) }
     }
 }
 

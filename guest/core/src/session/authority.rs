@@ -83,22 +83,54 @@ pub const fn authorise(tier: Option<Tier>, verb: Verb) -> Result<(), Denied> {
     }
 }
 
-/// Problems of records that claim more authority than their caller has: a paired caller cannot speak as the owner.
-#[must_use]
-pub fn overclaims(caller: Option<Tier>, records: &[NewRecord]) -> Vec<Problem> {
+/// Kind of speaker that only the owner may give.
+const OWNER_KIND: &str = "owner";
+
+/// Keeps a batch to what its caller may say. An owner vouches for anything. A paired caller speaks for themselves: tier and
+/// principal are filled in where they are missing (`principal` is the session's, if it has one), and records that claim the
+/// owner's tier or kind, or another principal, are refused.
+///
+/// # Errors
+/// A problem for each such claim; `line` is the record's place in the batch, from 1.
+pub fn keep_to_caller(
+    caller: Option<Tier>,
+    principal: Option<&str>,
+    records: &mut [NewRecord],
+) -> Result<(), Vec<Problem>> {
     if caller == Some(Tier::Owner) {
-        return Vec::new();
+        return Ok(());
     }
-    let claimed = (1..).zip(records).filter(|(_, record)| record.tier.as_deref() == Some(Tier::Owner.as_str()));
-    let problem = |(number, record): (u64, &NewRecord)| Problem {
-        code: "AUTHORITY_CAPABILITY_DENIED",
-        reason: "tier-above-caller",
-        path: None,
-        line: Some(number),
-        subject: Some(format!("{}/{}/{}", record.provider, record.thread, record.id)),
-        message: "a paired caller cannot archive as the owner; leave the tier out or give `paired`".to_owned(),
-    };
-    claimed.map(problem).collect()
+    let mut problems = Vec::new();
+    for (number, record) in (1..).zip(records) {
+        let mut refuse = |reason, message: &str| {
+            problems.push(Problem {
+                code: "AUTHORITY_CAPABILITY_DENIED",
+                reason,
+                path: None,
+                line: Some(number),
+                subject: Some(format!("{}/{}/{}", record.provider, record.thread, record.id)),
+                message: message.to_owned(),
+            });
+        };
+        match record.tier.as_deref() {
+            None => record.tier = Some(Tier::Paired.as_str().to_owned()),
+            Some(tier) if tier == Tier::Owner.as_str() => {
+                refuse("tier-above-caller", "a paired caller cannot archive as the owner; leave the tier out");
+            }
+            Some(_) => {}
+        }
+        if record.speaker_kind.as_deref() == Some(OWNER_KIND) {
+            refuse("owner-kind", "a paired caller cannot archive what the owner said; give another kind of speaker");
+        }
+        match (record.principal.as_deref().filter(|named| !named.is_empty()), principal) {
+            (None, Some(principal)) => record.principal = Some(principal.to_owned()),
+            (Some(named), Some(principal)) if named != principal => {
+                refuse("other-principal", "a paired caller archives under their own principal; leave it out");
+            }
+            _ => {}
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 #[cfg(test)]
@@ -115,12 +147,33 @@ mod tests {
         }
     }
 
+    fn reasons(caller: Option<Tier>, principal: Option<&str>, record: &mut NewRecord) -> Vec<&'static str> {
+        let kept = keep_to_caller(caller, principal, core::slice::from_mut(record));
+        kept.err().unwrap_or_default().into_iter().map(|problem| problem.reason).collect()
+    }
+
     #[test]
     fn only_the_owner_speaks_as_the_owner() {
-        let record = |tier: Option<&str>| NewRecord { tier: tier.map(str::to_owned), ..NewRecord::default() };
-        let records = [record(None), record(Some("paired")), record(Some("owner")), record(Some("nobody"))];
-        assert_eq!(overclaims(Some(Tier::Owner), &records), []);
-        let lines: Vec<_> = overclaims(Some(Tier::Paired), &records).into_iter().map(|problem| problem.line).collect();
-        assert_eq!(lines, [Some(3)]);
+        let claims = NewRecord {
+            tier: Some("owner".to_owned()),
+            speaker_kind: Some("owner".to_owned()),
+            principal: Some("ada".to_owned()),
+            ..NewRecord::default()
+        };
+        assert_eq!(reasons(Some(Tier::Owner), None, &mut claims.clone()), [""; 0]);
+        for caller in [Some(Tier::Paired), None] {
+            let found = reasons(caller, Some("tom"), &mut claims.clone());
+            assert_eq!(found, ["tier-above-caller", "owner-kind", "other-principal"]);
+        }
+    }
+
+    #[test]
+    fn what_a_paired_caller_leaves_out_is_filled_in() {
+        let mut record = NewRecord::default();
+        assert_eq!(reasons(Some(Tier::Paired), Some("tom"), &mut record), [""; 0]);
+        assert_eq!((record.tier.as_deref(), record.principal.as_deref()), (Some("paired"), Some("tom")));
+        let mut record = NewRecord { principal: Some("tom".to_owned()), ..NewRecord::default() };
+        assert_eq!(reasons(Some(Tier::Paired), Some("tom"), &mut record), [""; 0]);
+        assert_eq!(reasons(Some(Tier::Paired), None, &mut record), [""; 0]);
     }
 }

@@ -8,7 +8,7 @@ mod settings;
 mod window;
 mod workspace_id;
 
-pub use authority::{Denied, Verb, authorise, overclaims};
+pub use authority::{Denied, Verb, authorise, keep_to_caller};
 pub use settings::{Backend, Expected, SettingError, Settings};
-pub use window::LineWindow;
+pub use window::{LineWindow, Shown};
 pub use workspace_id::WorkspaceId;

@@ -16,6 +16,18 @@ pub struct LineWindow {
     open: Option<String>,
     lines: Vec<(u64, String)>,
     next: Option<u64>,
+    cut: Option<u64>,
+}
+
+/// What a window shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Lines and their numbers.
+    pub lines: Vec<(u64, String)>,
+    /// The number to ask for next; none: everything was shown.
+    pub next: Option<u64>,
+    /// The line of which only the beginning is shown.
+    pub cut: Option<u64>,
 }
 
 impl LineWindow {
@@ -31,6 +43,7 @@ impl LineWindow {
             open: None,
             lines: Vec::new(),
             next: None,
+            cut: None,
         }
     }
 
@@ -83,6 +96,7 @@ impl LineWindow {
         if shown.len() < part.len() {
             self.close();
             self.next = Some(self.number.saturating_add(1));
+            self.cut = Some(self.number);
         }
     }
 
@@ -95,11 +109,11 @@ impl LineWindow {
         }
     }
 
-    /// The lines with their numbers, and the number to ask for next; none: everything was shown.
+    /// What there is to show.
     #[must_use]
-    pub fn finish(mut self) -> (Vec<(u64, String)>, Option<u64>) {
+    pub fn finish(mut self) -> Shown {
         self.close();
-        (self.lines, self.next)
+        Shown { lines: self.lines, next: self.next, cut: self.cut }
     }
 }
 
@@ -107,7 +121,7 @@ impl LineWindow {
 mod tests {
     use super::*;
 
-    fn window(text: &str, from: u64, lines: u64, bytes: u64) -> (Vec<(u64, String)>, Option<u64>) {
+    fn window(text: &str, from: u64, lines: u64, bytes: u64) -> Shown {
         let whole = {
             let mut window = LineWindow::new(from, lines, bytes);
             window.push(text);
@@ -122,27 +136,31 @@ mod tests {
         whole
     }
 
+    fn shown(lines: Vec<(u64, String)>, next: Option<u64>) -> Shown {
+        Shown { lines, next, cut: None }
+    }
+
     fn line(number: u64, text: &str) -> (u64, String) {
         (number, text.to_owned())
     }
 
     #[test]
     fn a_part_in_the_middle() {
-        assert_eq!(window("a\nb\nc\nd\n", 2, 2, 100), (vec![line(2, "b"), line(3, "c")], Some(4)));
-        assert_eq!(window("a\nb\nc\nd\n", 3, 2, 100), (vec![line(3, "c"), line(4, "d")], None));
-        assert_eq!(window("a\nb", 2, 9, 100), (vec![line(2, "b")], None));
-        assert_eq!(window("a\n", 5, 9, 100), (vec![], None));
+        assert_eq!(window("a\nb\nc\nd\n", 2, 2, 100), shown(vec![line(2, "b"), line(3, "c")], Some(4)));
+        assert_eq!(window("a\nb\nc\nd\n", 3, 2, 100), shown(vec![line(3, "c"), line(4, "d")], None));
+        assert_eq!(window("a\nb", 2, 9, 100), shown(vec![line(2, "b")], None));
+        assert_eq!(window("a\n", 5, 9, 100), shown(vec![], None));
     }
 
     #[test]
     fn empty_lines_are_lines() {
-        assert_eq!(window("\n\nx\n", 1, 9, 100), (vec![line(1, ""), line(2, ""), line(3, "x")], None));
+        assert_eq!(window("\n\nx\n", 1, 9, 100), shown(vec![line(1, ""), line(2, ""), line(3, "x")], None));
     }
 
     #[test]
     fn bytes_run_out_between_characters() {
-        assert_eq!(window("你好\nb\n", 1, 9, 4), (vec![line(1, "你")], Some(2)));
-        assert_eq!(window("aaaa\nb\n", 1, 9, 4), (vec![line(1, "aaaa")], Some(2)));
+        assert_eq!(window("你好\nb\n", 1, 9, 4), Shown { cut: Some(1), ..shown(vec![line(1, "你")], Some(2)) });
+        assert_eq!(window("aaaa\nb\n", 1, 9, 4), shown(vec![line(1, "aaaa")], Some(2)));
     }
 
     #[test]
@@ -153,6 +171,6 @@ mod tests {
         window.push("seven\neight\nnine");
         window.jump(20);
         window.push("twenty\n");
-        assert_eq!(window.finish(), (vec![line(7, "seven"), line(9, "nine"), line(20, "twenty")], None));
+        assert_eq!(window.finish(), shown(vec![line(7, "seven"), line(9, "nine"), line(20, "twenty")], None));
     }
 }
