@@ -75,9 +75,7 @@ fn one_at_a_time() {
     let guard = lock.acquire(0, "first").unwrap();
     let holder = Holder { process: Some(std::process::id().into()), purpose: Some("first".to_owned()) };
     assert_eq!(lock.current(), Ok(Some(holder.clone())));
-    let begun = Instant::now();
     assert_eq!(lock.acquire(0, "second").unwrap_err(), LockError::Held(Some(holder.clone())));
-    assert!(begun.elapsed() < Duration::from_millis(500));
     let begun = Instant::now();
     assert_eq!(lock.acquire(120, "second").unwrap_err(), LockError::Held(Some(holder)));
     assert!(begun.elapsed() >= Duration::from_millis(120));
