@@ -206,7 +206,8 @@ impl Parts<'_> {
         self.window.hide(hidden);
         let mut from = offset;
         while from < end && self.window.wants_more() && self.failed.is_none() {
-            match tree::read_range(Area::Tree, &self.entry.path, None, from, (end - from).min(1 << 16)) {
+            let at = Some(&self.entry.stamp);
+            match tree::read_range(Area::Tree, &self.entry.path, at, from, (end - from).min(1 << 16)) {
                 Ok(text) if text.is_empty() => self.failed = Some(StoreError::Changed),
                 Ok(text) => {
                     from = from.saturating_add(text.len() as u64);
