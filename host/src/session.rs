@@ -85,7 +85,8 @@ impl Medium {
     /// The directory `root`, with the lock that other programs on it take too. Touches nothing.
     #[must_use]
     pub fn directory(root: &Path) -> Self {
-        Self { store: Arc::new(store::Directory::new(root)), lock: Arc::new(FileLock::new(root)) }
+        let store = store::Directory::new(root).with_undo(store::UndoLimits::default());
+        Self { store: Arc::new(store), lock: Arc::new(FileLock::new(root)) }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Looking after a workspace, as a script does it: what `doctor` finds on this machine, `backup` and `restore`.
+//! Looking after a workspace, as a script does it: what `doctor` finds on this machine, `backup`,
+//! `restore` and `undo`.
 //!
 //! Each test has a home of its own; compiled components are shared between them.
 
@@ -527,4 +528,69 @@ fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
     }
     assert!(killed > 0, "none was killed in time");
     assert!(changed < 24 || killed < 24);
+}
+
+#[test]
+fn the_last_commits_are_taken_back_and_brought_back() {
+    let home = Home::empty();
+    home.run(&["undo"]).expect(1);
+    assert!(!home.path("memory").exists());
+    home.run(&["init"]).expect(0);
+    let mut states = vec![home.tree()];
+    for (thread, id) in [("t", "m1"), ("t", "m2"), ("u", "m1")] {
+        home.archive(thread, id, "Four of the nine keel bolts are wasted.");
+        states.push(home.tree());
+    }
+    let listed = home.run(&["undo", "--list", "--json"]).expect(0).json();
+    let changes = listed["commits"][1]["changes"].as_array().unwrap();
+    assert_eq!((&changes[0]["path"], &changes[0]["what"]), (&"sources/p/_v2/t.md".into(), &"appended".into()));
+    let dry = home.run(&["undo", "--dry-run", "2", "--json"]).expect(0).json();
+    assert_eq!((&dry["undone"], dry["commits"].as_array().unwrap().len()), (&Value::Bool(false), 2));
+    assert_eq!(home.tree(), states[3]);
+
+    let done = home.run(&["undo", "2", "--json"]).expect(0).json();
+    assert_eq!(done["commits"].as_array().unwrap().len(), 2);
+    assert_eq!(home.tree(), states[1]);
+    home.run(&["verify"]).expect(0);
+    home.run(&["get", "p/t/m2"]).expect(1);
+    home.run(&["undo", "--redo"]).expect(0);
+    assert_eq!(home.tree(), states[2]);
+    home.run(&["get", "p/t/m2"]).expect(0);
+    home.run(&["doctor"]).expect(0);
+
+    // What was taken back can be archived again, and goes on from there.
+    home.run(&["undo"]).expect(0);
+    home.archive("t", "m2", "Another text, because the first one is gone.");
+    home.run(&["verify"]).expect(0);
+    home.run(&["undo", "--redo"]).expect(1);
+}
+
+#[test]
+fn undo_never_costs_newer_work() {
+    let home = Home::new();
+    home.archive("t", "m2", "Later.");
+    let archive = home.memory("sources/p/_v2/t.md");
+    let mut text = fs::read(&archive).unwrap();
+    text.extend_from_slice(b"by another program\n");
+    fs::write(&archive, &text).unwrap();
+    home.run(&["undo", "--dry-run"]).expect(3);
+    let ended = home.run(&["undo", "--json"]).expect(3);
+    assert_eq!(ended.json()["error"]["path"], "sources/p/_v2/t.md");
+    assert_eq!(ended.json()["error"]["reason"], "newer-work");
+    assert_eq!(fs::read(&archive).unwrap(), text);
+    home.run(&["undo", "--tier", "paired"]).expect(6);
+    home.run(&["undo", "--backend", "none"]).expect(5);
+    home.run(&["undo", "0"]).expect(2);
+}
+
+#[test]
+fn undo_stops_where_it_must() {
+    let home = Home::new();
+    home.archive("u", "m1", "One.");
+    home.archive("v", "m1", "Two.");
+    fs::write(home.memory("sources/p/_v2/u.md"), "rewritten").unwrap();
+    let ended = home.run(&["undo", "2", "--json"]).expect(3);
+    assert_eq!(ended.json()["commits"].as_array().unwrap().len(), 1);
+    assert!(!home.memory("sources/p/_v2/v.md").exists());
+    assert_eq!(fs::read_to_string(home.memory("sources/p/_v2/u.md")).unwrap(), "rewritten");
 }

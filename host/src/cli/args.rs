@@ -149,6 +149,12 @@ pub enum Verb {
     /// The backup is checked to the last byte first. Then one commit replaces what differs and removes what the backup does
     /// not have: a crash leaves the old state or the new one.
     Restore(Restore),
+    /// Take the last commits back
+    ///
+    /// In their order, the last one first, as long as every file is as its commit left it; if one is not, exit code 3 and
+    /// nothing is done from there on. Only commits made by this program count. Evidence is never edited: what was archived
+    /// last can be taken back as a whole, before anything newer builds on it.
+    Undo(Undo),
     /// Every directory and file in use
     Paths,
     /// Completions for a shell, on stdout
@@ -327,6 +333,29 @@ pub struct Restore {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `recollex undo`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex undo --list
+  recollex undo --dry-run
+  recollex undo 2
+  recollex undo --redo")]
+pub struct Undo {
+    /// How many commits
+    #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+    /// List the commits that can be taken back, the last one first
+    #[arg(long, conflicts_with_all = ["redo", "dry_run"])]
+    pub list: bool,
+    /// Bring back what was taken back
+    #[arg(long)]
+    pub redo: bool,
     /// Only say what would be done
     #[arg(long)]
     pub dry_run: bool,

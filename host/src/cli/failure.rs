@@ -8,7 +8,7 @@ use std::path::Path;
 use recollex::Error;
 use recollex::lock::LockError;
 use recollex::maintenance::BackupError;
-use recollex::store::{CommitError, StoreError};
+use recollex::store::{CommitError, StoreError, UndoError};
 use recollex::types::Problem;
 use serde::Serialize;
 
@@ -260,6 +260,20 @@ impl From<CommitError> for Failure {
                 Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED).at_path(path)
             }
             CommitError::Failed { path, error } => Self::store("commit", &error).at_path(path),
+        }
+    }
+}
+
+impl From<UndoError> for Failure {
+    fn from(error: UndoError) -> Self {
+        let message = error.to_string();
+        match error {
+            UndoError::Nothing => Self::not_found("no-commit", message),
+            UndoError::Changed(path) => Self::new("CONCURRENT_UPDATE", "newer-work", message, Exit::CONFLICT)
+                .at_path(path)
+                .next("nothing was done to it; what is newer would be lost"),
+            UndoError::Commit(error) => error.into(),
+            UndoError::Store(error) => Self::store("take the commit back", &error),
         }
     }
 }

@@ -23,6 +23,7 @@ mod search;
 mod status;
 mod terminal;
 mod turns;
+mod undo;
 mod verify;
 mod views;
 
@@ -106,6 +107,7 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Status => status::run(context),
         Verb::Backup(args) => backup::run(args, context),
         Verb::Restore(args) => restore::run(args, context),
+        Verb::Undo(args) => undo::run(args, context),
         Verb::Paths => paths::run(context),
         Verb::Completions(args) => completions::run(args, &context.out),
         Verb::Man(args) => completions::man(args, &context.out),

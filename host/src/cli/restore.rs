@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use recollex::maintenance::{self, Manifest, Plan};
-use recollex::store::{Directory, Store as _};
+use recollex::store::{Directory, Store as _, UndoLimits};
 use serde::Serialize;
 
 use super::args::Restore;
@@ -47,7 +47,7 @@ pub fn run(args: &Restore, context: &Context) -> Result<Exit, Failure> {
         let progress = context.remarks.progress("check", 1, Unit::Bytes);
         maintenance::check(&mut file, &mut |done, total| progress.at(done, total)).map_err(failed)?
     };
-    let store = Directory::new(&context.setup.workspace);
+    let store = Directory::new(&context.setup.workspace).with_undo(UndoLimits::default());
     let compare = || {
         let progress = context.remarks.progress("compare", 1, Unit::Bytes);
         maintenance::plan(&store, &manifest, &mut |done, total| progress.at(done, total)).map_err(failed)

@@ -28,6 +28,7 @@ use super::journal::{self, Entry, Head, Pending, Step, Version};
 use super::path::{LOCK, RelPath, fold};
 use super::place::Place;
 use super::redo;
+use super::undo;
 use super::{Area, Change, CommitError, Committed, Edit, Expect, Guard, Splice, Stamp, Store as _, StoreError};
 
 /// Opens a workspace to write in it, if `guard` is its lock's.
@@ -79,6 +80,20 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
 pub(super) trait Contents {
     /// Stages the content of the change at `index`. None: the change says it itself.
     fn stage(&mut self, index: usize, staging: &mut Staging<'_>) -> Result<Option<Staged>, StoreError>;
+
+    /// What the commit is to be noted as, for who wants to take it back.
+    fn origin(&self) -> Origin {
+        Origin::Change
+    }
+}
+
+/// What a commit is to be noted as.
+#[derive(Clone, Copy)]
+pub(super) enum Origin {
+    /// Somebody's change.
+    Change,
+    /// What took another commit back.
+    Noted(undo::Place),
 }
 
 /// Each change says its content itself.
@@ -118,6 +133,10 @@ pub(super) fn commit(
         return Err(CommitError::Stale(generation));
     }
     redo::sweep(own).map_err(journal_failed)?;
+    if store.undo.is_some() {
+        // First, so that no version is linked that is not kept: a file with links is not added to in place.
+        undo::sweep(own).map_err(failed)?;
+    }
 
     let mut check = Check { ground: &ground, planned: BTreeMap::new(), named: BTreeSet::new(), names: BTreeMap::new() };
     let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
@@ -126,6 +145,8 @@ pub(super) fn commit(
     let mut staging = Staging { own, generation, names: Vec::new() };
     let mut entries = Vec::new();
     let mut sealed = Vec::new();
+    // What each entry found. Reserving room may change a file's time already.
+    let mut befores = Vec::new();
     // Which entry a change became.
     let mut places = Vec::with_capacity(planned.len());
     for (index, planned) in planned.iter().enumerate() {
@@ -142,6 +163,7 @@ pub(super) fn commit(
         if let Some((step, time)) = staged {
             entries.push(Entry { area: planned.area, path: planned.path.as_str().to_owned(), step });
             sealed.push(time);
+            befores.push(planned.existing.as_ref().map(Version::of));
         }
     }
     if entries.is_empty() {
@@ -156,6 +178,13 @@ pub(super) fn commit(
     }
 
     let (pending, bytes) = Pending::new(generation, entries).map_err(failed)?;
+    let place = match contents.origin() {
+        Origin::Change => undo::Place::commit(base),
+        Origin::Noted(place) => place,
+    };
+    let noted = store.undo.as_ref().and_then(|limits| {
+        undo::prepare(&ground, &pending, &befores, place, limits).map(|prepared| (prepared, limits))
+    });
     let run = match journal::install(own, &bytes) {
         Err((error, false)) => return Err(journal_failed(error)),
         // In place, but perhaps not to stay: no promise can be given, so it is taken back.
@@ -172,13 +201,21 @@ pub(super) fn commit(
     match run {
         Ok(outcome) => {
             staging.forget();
+            if let Some((prepared, limits)) = noted {
+                prepared.made(&ground, outcome.kept == 0, limits);
+            }
             for (sealed, applied) in sealed.iter_mut().zip(outcome.sealed) {
                 *sealed = sealed.or(applied);
             }
         }
         Err((error, true)) if take_back(own, generation).is_ok() => return Err(error),
         // The commit is on the medium and readers here see it: it stands, and the next writer goes on.
-        Err(_) => staging.forget(),
+        Err(_) => {
+            staging.forget();
+            if let Some((prepared, limits)) = noted {
+                prepared.made(&ground, false, limits);
+            }
+        }
     }
     Ok(Committed { generation, stamps: stamps(store, &ground, changes, &places, &sealed) })
 }
@@ -463,6 +500,14 @@ impl Staging<'_> {
         self.names.push(name.clone());
         let file = disk::create(self.own, &name)?;
         Ok((name, file))
+    }
+
+    /// Makes a file that is there already a staged one, under a further name.
+    pub(super) fn link(&mut self, directory: &OwnedFd, file: &str) -> disk::Sys<String> {
+        let name = format!("{}{}-{}", journal::STAGE, self.generation, self.names.len());
+        self.names.push(name.clone());
+        disk::link(directory, file, self.own, &name)?;
+        Ok(name)
     }
 
     /// Leaves them where they are.

@@ -9,6 +9,7 @@ use super::journal::{Head, Pending};
 use super::path::RelPath;
 use super::place::Place;
 use super::redo::{self, Kept};
+use super::undo::UndoLimits;
 use super::view::{OpenFile, TRIES, View};
 use super::walk::{Listing, Walk, check_prefix};
 use super::{
@@ -48,6 +49,8 @@ const WALKS: usize = 8;
 pub struct Directory {
     pub(super) place: Place,
     pub(super) journal: Mutex<Option<Arc<Pending>>>,
+    /// What commits leave behind so that they can be taken back; none: nothing.
+    pub(super) undo: Option<UndoLimits>,
     /// Whether leftovers of caches were looked for.
     pub(super) cache_is_tidy: AtomicBool,
     walks: Mutex<Vec<(Head, Walk)>>,
@@ -77,9 +80,19 @@ impl Directory {
         Self {
             place: Place::new(root),
             journal: Mutex::default(),
+            undo: None,
             cache_is_tidy: AtomicBool::new(false),
             walks: Mutex::default(),
         }
+    }
+
+    /// The same, and its commits can be [taken back](Self::undo), within these limits.
+    ///
+    /// What a commit replaces or removes then stays beside the journal under a further name. It costs no sync and no copy.
+    #[must_use]
+    pub fn with_undo(mut self, limits: UndoLimits) -> Self {
+        self.undo = Some(limits);
+        self
     }
 
     /// The workspace's directory, absolute.

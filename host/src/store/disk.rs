@@ -188,6 +188,20 @@ pub(crate) fn rename_new(from: impl AsFd, name: &str, to: impl AsFd, target: &st
     }
 }
 
+/// Gives a file a further name, which must be free.
+pub(crate) fn link(from: impl AsFd, name: &str, to: impl AsFd, target: &str) -> Sys<()> {
+    gate()?;
+    fs::linkat(from, name, to, target, AtFlags::empty())
+}
+
+/// Gives a file this time of change.
+pub(crate) fn date(file: impl AsFd, time: Time) -> Sys<()> {
+    gate()?;
+    let keep = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT };
+    let time = Timespec { tv_sec: time.seconds, tv_nsec: i64::from(time.nanoseconds) as fs::Nsecs };
+    fs::futimens(file, &Timestamps { last_access: keep, last_modification: time })
+}
+
 /// Removes a file; says whether there was one.
 pub(crate) fn unlink(parent: impl AsFd, name: &str) -> Sys<bool> {
     gate()?;

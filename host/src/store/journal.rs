@@ -208,6 +208,16 @@ pub(super) fn head(own: impl AsFd) -> Result<(Head, Option<OwnedFd>), StoreError
     Ok((decode_head(&header, length), Some(file)))
 }
 
+/// Which commit the journal speaks of last, pending or settled: its generation, and the digest of its body in hex.
+pub(super) fn last(own: impl AsFd) -> Result<Option<(u64, String)>, StoreError> {
+    let (head, file) = head(own)?;
+    let Some(file) = file.filter(|_| matches!(head, Head::Settled { .. } | Head::Pending { .. })) else {
+        return Ok(None);
+    };
+    let digest = disk::read_at(&file, 40, 32).map_err(|error| disk::store_error(error, "reading the journal"))?;
+    Ok(Some((head.generation(), super::redo::hex(&digest))))
+}
+
 /// Reads the body that goes with a pending head. None: it is gone by now, or damaged; the head, read again, tells which.
 pub(super) fn body(file: impl AsFd, head: &Head) -> Result<Option<Pending>, StoreError> {
     let Head::Pending { generation, length, digest } = *head else { return Ok(None) };

@@ -17,6 +17,7 @@ pub(crate) mod path;
 pub(crate) mod place;
 mod redo;
 mod stream;
+mod undo;
 mod view;
 mod walk;
 
@@ -26,6 +27,7 @@ pub use directory::{Directory, Recovery};
 pub use inspect::{JournalState, RuntimeKind, WideMode};
 pub use redo::{Kept, KeptEdit};
 pub(crate) use stream::Feed;
+pub use undo::{PastChange, PastCommit, PastEdit, UndoError, UndoLimits};
 
 /// The three places of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -234,7 +234,7 @@ pub(super) fn tail_digest(file: &OwnedFd, length: u64) -> disk::Sys<String> {
     Ok(hex(&Sha256::digest(tail)))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a string cannot fail.

@@ -4,6 +4,7 @@ mod commits;
 mod model;
 mod reading;
 mod recovery;
+mod undo;
 mod writers;
 
 use std::collections::BTreeMap;
