@@ -281,6 +281,34 @@ fn what_is_in_the_locks_file_means_nothing() {
 }
 
 #[test]
+fn a_runtime_directory_that_is_a_link_is_an_error() {
+    let home = Home::new();
+    fs::rename(home.memory(".scriptorium"), home.path("elsewhere")).unwrap();
+    symlink(home.path("elsewhere"), home.memory(".scriptorium")).unwrap();
+    let ended = home.doctor();
+    assert!(ended.code != 0, "{}", ended.stdout);
+    ended.finds("runtime-unusable", ".scriptorium");
+    assert!(home.run(&["doctor", "--fix"]).code != 0);
+    assert!(home.path("elsewhere/workspace-id").exists());
+}
+
+#[test]
+fn a_journal_of_a_newer_version_is_left_alone() {
+    let home = Home::new();
+    let journal = home.memory(".scriptorium/recollex/journal");
+    let mut bytes = pending_journal(99, "[]");
+    bytes[16] = 2;
+    let sum = <sha2::Sha256 as sha2::Digest>::digest(&bytes[..72]);
+    bytes[72..80].copy_from_slice(&sum[..8]);
+    fs::write(&journal, &bytes).unwrap();
+    let ended = home.doctor();
+    assert!(ended.code != 0, "{}", ended.stdout);
+    ended.finds("journal-newer", ".scriptorium/recollex/journal");
+    home.run(&["doctor", "--fix"]);
+    assert_eq!(fs::read(&journal).unwrap(), bytes);
+}
+
+#[test]
 fn a_live_holder_is_named() {
     use recollex::lock::{FileLock, Lock as _};
     let home = Home::new();

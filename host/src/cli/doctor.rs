@@ -97,15 +97,15 @@ pub fn run(args: &Doctor, context: &Context) -> Result<Exit, Failure> {
     }
 
     let mut session = context.session()?;
+    // This machine first: what is wrong with it may keep the component from looking any further.
+    let examination = maintenance::examine(root, false).map_err(failed)?;
+    let findings: Vec<Finding> = examination.ailments.iter().map(|ailment| ailment.finding.clone()).collect();
     let mut report = Report::new(&context.out);
-    let outcome = verify_workspace(context, &mut session, "", &mut report)
-        .and_then(|outcome| Ok((outcome, maintenance::examine(root, false).map_err(failed)?)));
-    let (mut outcome, examination) = match outcome {
-        Ok(both) => both,
+    report.findings(&findings);
+    let mut outcome = match verify_workspace(context, &mut session, "", &mut report) {
+        Ok(outcome) => outcome,
         Err(failure) => return report.broken_off(context, failure),
     };
-    let findings: Vec<Finding> = examination.ailments.iter().map(|ailment| ailment.finding.clone()).collect();
-    report.findings(&findings);
     outcome.ok &= findings.iter().all(is_remark);
     let is_curable = examination.ailments.iter().any(|ailment| ailment.cure.is_some());
 

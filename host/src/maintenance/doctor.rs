@@ -118,6 +118,9 @@ fn glance_at(store: &Directory, is_held: bool) -> Result<Vec<Ailment>, StoreErro
     let root = store.root();
     let mut found = Vec::new();
     found.extend(journal(store, is_held)?);
+    if is_unreadable(store)? {
+        return Ok(found);
+    }
     kept(store, &mut found)?;
     if !is_held && root.join(BLOCK_BACKUP).symlink_metadata().is_ok() {
         found.push(incurable(finding(
@@ -130,6 +133,11 @@ fn glance_at(store: &Directory, is_held: bool) -> Result<Vec<Ailment>, StoreErro
     }
     twins(store, &mut found)?;
     Ok(found)
+}
+
+/// Whether a newer version left something that nobody else can read past.
+fn is_unreadable(store: &Directory) -> Result<bool, StoreError> {
+    Ok(matches!(store.journal()?, JournalState::Newer { .. }))
 }
 
 /// Looks at everything. `locked`: the caller has the lock itself.
@@ -166,7 +174,7 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
         let finding = finding("wide-mode", Severity::Warning, Some(shown), message);
         found.push(Ailment { finding, cure: Some(Cure::Narrow(wide)) });
     }
-    let (cache_files, cache_bytes) = cache(&store, &mut found)?;
+    let (cache_files, cache_bytes) = if is_unreadable(&store)? { (0, 0) } else { cache(&store, &mut found)? };
     let machine = Machine {
         holder,
         runtime,
