@@ -179,6 +179,7 @@ impl wit::GuestSession for Session {
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
         self.allow(Verb::Search)?;
+        query.path_prefix.as_deref().map(visible_prefix).transpose()?;
         settled(|last| search::search(&self.settings, &query, last))
     }
 
@@ -246,10 +247,18 @@ fn at_prefix(error: StoreError, prefix: &str) -> wit::Error {
     if prefix.is_empty() { broken(error) } else { convert::store_error(error, Some(prefix)) }
 }
 
-/// A prefix without slashes at its ends, unless it leads where no read verb shows anything (D11).
+/// A prefix without slashes at its ends, unless it leads where no read verb shows anything (D11), or up.
 fn visible_prefix(prefix: &str) -> Result<&str, wit::Error> {
     let prefix = prefix.trim_matches('/');
-    if is_internal_path(prefix) { Err(read::internal(prefix)) } else { Ok(prefix) }
+    if is_internal_path(prefix) {
+        return Err(read::internal(prefix));
+    }
+    // The store refuses these too, but is not asked where a prefix only filters.
+    if prefix.split('/').any(|part| part == "." || part == "..") {
+        let why = "the path has a part . or ..".to_owned();
+        return Err(convert::store_error(StoreError::Denied(why), Some(prefix)));
+    }
+    Ok(prefix)
 }
 
 fn generation() -> Result<u64, wit::Error> {
