@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use recollex_cwasm::{Cache, Origin};
+use recollex_cwasm::{Cache, Origin, Reason, Unusable};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine, OptLevel};
 
@@ -178,22 +178,33 @@ fn component(engine: &Engine, options: &RuntimeOptions, world: World) -> Result<
         None => embedded.into(),
     };
     let began = Instant::now();
-    let (component, how) = compiled(engine, options.cache.as_deref(), &wasm)
-        .map_err(|error| Error::Component { message: format!("{error:#}") })?;
+    let (component, how, warning) =
+        compiled(engine, options.cache.as_deref(), &wasm, world.name == versions::MEMORY.name)
+            .map_err(|error| Error::Component { message: format!("{error:#}") })?;
     options.observer.log(Level::Debug, &format!("component `{}` {how} in {:.1?}", world.name, began.elapsed()));
+    if let Some(warning) = warning {
+        options.observer.log(Level::Warn, &warning);
+    }
     world.check(engine, &component)?;
     Ok(component)
 }
 
-/// Compiles or loads, and says which.
-fn compiled(engine: &Engine, cache: Option<&Path>, wasm: &[u8]) -> wasmtime::Result<(Component, String)> {
+/// Compiles or loads, and says which; and what the user should see to, if the cache is not to be trusted. `first`: no
+/// component was looked for in it before.
+fn compiled(
+    engine: &Engine,
+    cache: Option<&Path>,
+    wasm: &[u8],
+    first: bool,
+) -> wasmtime::Result<(Component, String, Option<String>)> {
     let Some(directory) = cache else {
-        return Ok((Component::from_binary(engine, wasm)?, "compiled, without a cache,".to_owned()));
+        return Ok((Component::from_binary(engine, wasm)?, "compiled, without a cache,".to_owned(), None));
     };
     let (component, origin) = Cache::new(directory).component(engine, wasm)?;
-    let how = match origin {
-        Origin::Cache => "loaded from the cache".to_owned(),
+    Ok(match origin {
+        Origin::Cache => (component, "loaded from the cache".to_owned(), None),
         Origin::Compiled { passed_over, kept } => {
+            let warning = rejected(passed_over.as_ref(), &kept, first);
             let mut how = "compiled".to_owned();
             if let Some(entry) = passed_over {
                 how.push_str(&format!(", passing over {entry},"));
@@ -202,10 +213,27 @@ fn compiled(engine: &Engine, cache: Option<&Path>, wasm: &[u8]) -> wasmtime::Res
                 Ok(()) => how.push_str(" and kept"),
                 Err(why) => how.push_str(&format!(", not kept: {why},")),
             }
-            how
+            (component, how, warning)
         }
-    };
-    Ok((component, how))
+    })
+}
+
+/// The warning for a cache that somebody else could have written: who, by the reason, and what to do. Damage and other
+/// settings mend themselves; a medium that cannot be written costs time and nothing else. What is wrong with the directory
+/// is told once, with the first component.
+fn rejected(passed_over: Option<&Unusable>, kept: &Result<(), Unusable>, first: bool) -> Option<String> {
+    let is_unsafe =
+        |unusable: &&Unusable| matches!(unusable.reason, Reason::Kind(_) | Reason::Owner(_) | Reason::Mode(_));
+    if let Some(why) = kept.as_ref().err().filter(is_unsafe) {
+        let cure = match why.reason {
+            Reason::Mode(_) => "take the others' right to write away (chmod go-w), after a look at what is in it",
+            _ => "move it away, or use another directory",
+        };
+        return first.then(|| format!("compiled components are not kept, and each call takes longer: {why}; {cure}"));
+    }
+    let entry = passed_over.filter(is_unsafe)?;
+    let outcome = if kept.is_ok() { "it was replaced" } else { "delete it" };
+    Some(format!("a compiled component was not used: {entry}; {outcome}"))
 }
 
 /// Interfaces of a fitting version that still do not fit: a function is missing or has another type.
@@ -279,7 +307,48 @@ mod tests {
         };
         Runtime::new(options).expect("a runtime");
         let lines = lines.0.lock().unwrap().clone();
-        assert!(lines.len() == 1 && lines[0].contains("not kept"), "{lines:?}");
+        assert!(lines.len() == 2 && lines.iter().all(|line| line.contains("not kept")), "{lines:?}");
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_is_a_warning_once() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        #[derive(Default)]
+        struct Warnings(Mutex<Vec<String>>);
+        impl Observer for Warnings {
+            fn log(&self, level: Level, message: &str) {
+                if level >= Level::Warn {
+                    self.0.lock().unwrap().push(message.to_owned());
+                }
+            }
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = directory.path().join("open");
+        std::fs::create_dir(&open).expect("a directory");
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("its mode");
+        let link = directory.path().join("link");
+        symlink(&open, &link).expect("a link");
+        for (cache, word) in [(open, "0777"), (link, "link")] {
+            let warnings = Arc::new(Warnings::default());
+            let options =
+                RuntimeOptions { cache: Some(cache), observer: warnings.clone(), ..RuntimeOptions::default() };
+            let runtime = Runtime::new(options).expect("a runtime");
+            Archive::new(&runtime).expect("an archive");
+            let warnings = warnings.0.lock().unwrap();
+            assert!(warnings.len() == 1 && warnings[0].contains(word), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_others_can_write_is_told_of_and_replaced() {
+        let entry = |reason| Unusable { path: "/c/x.cwasm".into(), reason };
+        let said = rejected(Some(&entry(Reason::Mode(0o644))), &Ok(()), false).expect("a warning");
+        assert!(said.contains("/c/x.cwasm") && said.contains("0644") && said.ends_with("replaced"), "{said}");
+        let said = rejected(Some(&entry(Reason::Owner(7))), &Err(entry(Reason::Damaged)), true).expect("a warning");
+        assert!(said.ends_with("delete it"), "{said}");
+        assert_eq!(rejected(Some(&entry(Reason::Damaged)), &Ok(()), true), None);
+        assert_eq!(rejected(None, &Ok(()), true), None);
     }
 
     fn with_component(bytes: &[u8]) -> Error {
