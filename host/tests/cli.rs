@@ -257,6 +257,133 @@ fn a_bad_line_stops_the_whole_batch() {
 }
 
 #[test]
+fn fields_that_mean_nothing_are_told_once_and_the_likely_one_is_named() {
+    let home = Home::new();
+    home.run(&["init"]).expect(0);
+    let line = |id: &str| {
+        json!({"id": id, "role": "user", "text": "x", "Trust": "pending", "speaker": {"id": "u", "disply": "U"}})
+            .to_string()
+    };
+    let input = format!("{}\n{}\n", line("a"), line("b"));
+    let words = ["archive", "--provider", "p", "--thread", "t"];
+    let ended = home.run_with(&words, input.as_bytes()).expect(0);
+    for said in ["line 1: the field `Trust`", "`trust`?", "`speaker.disply`", "`speaker.display`?"] {
+        assert_eq!(ended.stderr.matches(said).count(), 1, "{said}: {}", ended.stderr);
+    }
+    assert_eq!(home.run_with(&[&words[..], &["--quiet"]].concat(), input.as_bytes()).expect(0).stderr, "");
+    let ended = home.run_with(&words, br#"{"id":"c","role":"user","Text":"x"}"#).expect(2);
+    assert!(ended.stderr.contains("`text` is missing") && ended.stderr.contains("`Text`"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_turn_that_is_too_large_is_named_with_the_setting() {
+    let home = Home::with_conversation();
+    let before = home.everything();
+    let input = format!("{}\n{}\n", turn("m8", "small", "Ada"), turn("m9", &"x".repeat(2000), "Ada"));
+    let words = ["archive", "--provider", "p", "--thread", "t", "--json", "--set", "limits.batch-bytes=1500"];
+    let ended = home.run_with(&words, input.as_bytes()).expect(7);
+    let error = &ended.json()["error"];
+    assert_eq!((&error["reason"], &error["line"]), (&json!("limits.batch-bytes"), &json!(2)), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--set limits.batch-bytes="), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("--chunk"), "{}", ended.stderr);
+    assert_eq!(home.everything(), before);
+
+    let ended = home.run_with(&[&words[..], &["--chunk"]].concat(), input.as_bytes()).expect(7);
+    let error = &ended.json()["error"];
+    assert_eq!((&error["path"], &error["line"]), (&json!("stdin"), &json!(2)), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--set limits.batch-bytes="), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("--chunk"), "{}", ended.stderr);
+
+    // What the advice says is enough.
+    let advice = ended.stderr.split("--set ").nth(1).unwrap().split(';').next().unwrap();
+    let words = ["archive", "--provider", "p", "--thread", "t", "--chunk", "--set", advice];
+    home.run_with(&words, input.as_bytes()).expect(0);
+}
+
+#[test]
+fn another_spelling_of_an_archive_names_the_line_and_both() {
+    let home = Home::with_conversation();
+    let other = json!({"thread": "T", "id": "m9", "role": "user", "text": "x"});
+    let input = format!("{}\n{other}\n", turn("m8", "x", "Ada"));
+    let ended = home.run_with(&["archive", "--provider", "p", "--thread", "t", "--json"], input.as_bytes()).expect(6);
+    let error = &ended.json()["error"];
+    assert_eq!((&error["reason"], &error["line"]), (&json!("path-collision"), &json!(2)), "{}", ended.stderr);
+    for said in ["p/T/m9", "sources/p/_v2/T.md", "sources/p/_v2/t.md"] {
+        assert!(error["message"].as_str().unwrap().contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_result_that_cannot_be_written_is_told_apart_from_work_not_done() {
+    let home = Home::with_conversation();
+    for json in [&[][..], &["--json"]] {
+        let mut command = home.command(&["archive", "--provider", "p", "--thread", "t"]);
+        command.args(json);
+        fs::write(home.path("turns.jsonl"), turn("m4", "Dark blue it is.", "Ada")).unwrap();
+        let output = command
+            .arg("turns.jsonl")
+            .stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("could not be written") && stderr.contains("archived"), "{stderr}");
+    }
+    home.run(&["get", "p/t/m4"]).expect(0);
+}
+
+#[test]
+fn a_stdin_that_is_closed_is_not_an_empty_one() {
+    let home = Home::with_conversation();
+    for words in [&["archive", "--provider", "p", "--thread", "t"][..], &["verify", "-"]] {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", r#"exec "$0" "$@" <&-"#, env!("CARGO_BIN_EXE_recollex")]).args(words);
+        for (name, value) in home.command(&[]).get_envs() {
+            command.env(name, value.unwrap());
+        }
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains("closed"), "{words:?}: {stderr}");
+    }
+    home.run(&["archive", "--provider", "p", "--thread", "t"]).expect(0);
+    home.run(&["archive", "--provider", "p", "--thread", "t", "/dev/null"]).expect(0);
+}
+
+#[test]
+fn a_lock_that_is_held_is_waited_for_as_the_setting_says() {
+    use recollex::lock::{FileLock, Lock as _};
+
+    let home = Home::with_conversation();
+    fs::create_dir(home.workspace().join("journal")).unwrap();
+    fs::write(home.workspace().join("journal/day.md"), "x").unwrap();
+    let guard = FileLock::new(&home.workspace()).acquire(0, "test").unwrap();
+    for words in [&["archive", "--provider", "p", "--thread", "t"][..], &["init"]] {
+        let words = [words, &["--json", "--set", "lock.wait-ms=1"]].concat();
+        let began = std::time::Instant::now();
+        let error = home.run_with(&words, turn("m9", "x", "Ada").as_bytes()).expect(4).json();
+        assert_eq!(error["error"]["reason"], "lock-held", "{words:?}");
+        // The default is 10 s of waiting.
+        assert!(began.elapsed() < std::time::Duration::from_secs(9), "{words:?}");
+    }
+    drop(guard);
+    home.run(&["init"]).expect(0);
+    assert!(!home.workspace().join("journal").exists());
+}
+
+#[test]
+fn a_line_that_is_shown_in_part_is_said_to_be() {
+    let home = Home::with_conversation();
+    let ended = home.run(&["get", "p/t/m1", "--set", "get.bytes=20", "--json"]).expect(0);
+    assert_eq!(ended.json()["lines"][0]["cut"], true);
+    assert!(ended.stderr.contains("--set get.bytes=N"), "{}", ended.stderr);
+    let whole = home.run(&["get", "p/t/m1", "--json"]).expect(0);
+    assert_eq!(whole.json()["lines"][0].get("cut"), None);
+    assert!(!whole.stderr.contains("get.bytes"), "{}", whole.stderr);
+}
+
+#[test]
 fn refused_turns_are_named_by_line() {
     let home = Home::with_conversation();
     let before = home.everything();
@@ -356,11 +483,48 @@ fn a_workspace_that_is_not_there_is_not_made_by_reading() {
     let home = Home::new();
     let status = home.run(&["status", "--json"]).expect(0);
     assert_eq!((&status.json()["health"], &status.json()["workspace"]), (&json!("empty"), &Value::Null));
-    home.run(&["search", "boat"]).expect(1);
-    home.run(&["browse"]).expect(1);
-    home.run(&["verify"]).expect(1);
+    let directory = home.workspace().display().to_string();
+    for words in [&["search", "boat"][..], &["browse"], &["get", "p/t/m1"], &["verify"]] {
+        let ended = home.run(words).expect(1);
+        assert!(ended.stderr.contains(&directory), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("recollex init"), "{words:?}: {}", ended.stderr);
+    }
+    assert!(status.stderr.contains(&directory) && status.stderr.contains("recollex init"), "{}", status.stderr);
     home.run(&["verify", "none.md"]).expect(2);
     assert_eq!(home.everything(), []);
+
+    // A directory with nothing in it is no workspace either.
+    fs::create_dir(home.path("empty")).unwrap();
+    for words in [&["status", "--workspace", "empty"][..], &["verify", "--workspace", "empty"], &["verify", "empty"]] {
+        let ended = home.run(words).expect(0);
+        assert!(ended.stderr.contains("no workspace") || ended.stderr.contains("nothing of a memory"), "{words:?}");
+    }
+    assert_eq!(fs::read_dir(home.path("empty")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_no_directory_is_no_workspace_for_any_verb() {
+    let home = Home::new();
+    fs::write(home.path("file"), "x").unwrap();
+    for words in [&["init"][..], &["status"], &["search", "x"], &["get", "x"], &["browse"], &["verify"], &["doctor"]] {
+        let ended = home.run(&[words, &["--workspace", "file", "--json"]].concat()).expect(2);
+        let error = &ended.json()["error"];
+        assert_eq!(error["reason"], "workspace-path", "{words:?}");
+        assert_eq!(error["path"], home.path("file").to_str().unwrap(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_search_is_kept_to_where_the_other_verbs_are() {
+    let home = Home::with_conversation();
+    for path in ["..", "sources/../..", ".git", ".scriptorium/x"] {
+        let browse = home.run(&["browse", path, "--json"]).expect(6).json();
+        let search = home.run(&["search", "boat", "--path-prefix", path, "--json"]).expect(6).json();
+        for key in ["code", "reason"] {
+            assert_eq!(browse["error"][key], search["error"][key], "{path}");
+        }
+    }
+    home.run(&["search", "boat", "--path-prefix", "/sources/p/"]).expect(0);
 }
 
 #[test]
@@ -412,6 +576,14 @@ fn settings_and_limits_reach_their_places() {
     let home = Home::with_conversation();
     let ended = home.run(&["status", "--set", "no.such=1", "--json"]).expect(2);
     assert_eq!(ended.json()["error"]["reason"], "unknown-setting");
+    fs::write(home.path("other.toml"), "[settings]\nget.lines = 'many'\n").unwrap();
+    let ended = home.run(&["status", "--config", "other.toml", "--json"]).expect(2);
+    let error = &ended.json()["error"];
+    assert_eq!((&error["reason"], &error["path"]), (&json!("invalid-setting"), &json!("other.toml")));
+    let mut command = home.command(&["status"]);
+    command.env("RECOLLEX_BACKEND", "tape");
+    let ended = end(command, b"").expect(2);
+    assert!(ended.stderr.contains("RECOLLEX_BACKEND"), "{}", ended.stderr);
     home.run(&["search", "boat", "--top-k", "9", "--set", "search.top-k-max=3"]).expect(2);
     let ended = home.run(&["search", "boat", "--limit", "memory_bytes=65536", "--json"]).expect(7);
     assert_eq!(ended.json()["error"]["reason"], "memory", "{}", ended.stderr);

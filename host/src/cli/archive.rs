@@ -3,7 +3,7 @@
 //! Without `--chunk` the whole input is one batch, so that nothing is archived if any line is bad. With it the input is
 //! read once, whatever its size: turns are gathered by conversation and handed over whenever a batch's worth is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
@@ -14,10 +14,11 @@ use serde::Serialize;
 
 use super::args::Archive;
 use super::context::Context;
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, PATH_COLLISION};
+use super::input;
 use super::output::{Listing, Progress, Unit};
-use super::terminal::count;
-use super::turns::{Defaults, Turns};
+use super::terminal::{count, escape_line};
+use super::turns::{Defaults, Turns, meant};
 use super::views::TurnView;
 
 /// What came of all batches.
@@ -48,6 +49,15 @@ const BATCH_BYTES: u64 = 64 << 20;
 /// What a record takes at most beside what its turn says, and at least.
 const RECORD_BYTES: u64 = 512;
 const RECORD_BYTES_MIN: u64 = 128;
+/// The setting for it.
+const BATCH_SETTING: &str = "limits.batch-bytes";
+/// So many unknown keys are named, and so much of each: they come from the input.
+const UNKNOWN_MAX: usize = 20;
+const KEY_CHARS_MAX: usize = 60;
+/// Of a call that was stopped.
+const STAYS: &str = "what was committed stays, and repeating the call is safe";
+/// For input that is too much at a time.
+const CHUNK: &str = "archive in several batches: --chunk";
 
 /// Runs the verb.
 pub fn run(args: &Archive, context: &Context) -> Result<Exit, Failure> {
@@ -90,7 +100,15 @@ pub fn keep<'a>(
     let input = Input::open(args.file.as_deref(), context)?;
     let progress = context.remarks.progress("archive", input.size, Unit::Bytes);
     let defaults = Defaults { provider: args.provider.clone(), thread: args.thread.clone() };
-    let mut keeper = Keeper { context, session, name: &input.name, listing: None, totals: Totals::default() };
+    let mut keeper = Keeper {
+        context,
+        session,
+        name: &input.name,
+        chunked: args.chunk,
+        listing: None,
+        totals: Totals::default(),
+        unknown: Unknown::default(),
+    };
     let turns = Turns::new(input.stream, defaults);
     let result =
         if args.chunk { in_chunks(turns, &progress, &mut keeper) } else { at_once(turns, &progress, &mut keeper) };
@@ -122,12 +140,13 @@ impl Input {
     fn open(file: Option<&Path>, context: &Context) -> Result<Self, Failure> {
         match file.filter(|path| *path != Path::new("-")) {
             None => {
-                if io::stdin().is_terminal() {
+                let stdin = input::stdin()?;
+                if stdin.is_terminal() {
                     context.hint("Reading turns from the terminal, one JSON object a line; end with Ctrl-D.");
                 }
                 Ok(Self {
                     name: "stdin".to_owned(),
-                    stream: Box::new(BufReader::with_capacity(256 << 10, io::stdin())),
+                    stream: Box::new(BufReader::with_capacity(256 << 10, stdin)),
                     size: 0,
                 })
             }
@@ -150,13 +169,15 @@ struct Keeper<'c, 's> {
     context: &'c Context,
     session: &'s mut Session,
     name: &'s str,
+    chunked: bool,
     listing: Option<Listing<'c>>,
     totals: Totals,
+    unknown: Unknown,
 }
 
 impl Keeper<'_, '_> {
     fn batch_bytes(&self) -> u64 {
-        let set = self.context.setup.settings.get("limits.batch-bytes");
+        let set = self.context.setup.settings.get(BATCH_SETTING);
         set.and_then(|(value, _)| value.parse().ok()).unwrap_or(BATCH_BYTES)
     }
 
@@ -166,9 +187,20 @@ impl Keeper<'_, '_> {
         let archived = self
             .context
             .time(&what, || self.session.archive(turns))
-            .map_err(|error| located(error, lines, self.name))?;
+            .map_err(|error| advised(located(error, turns, lines, self.name), turns, lines, self.name, self.chunked))?;
         self.account(&archived);
+        self.context.out.stands(format!("{} for good", summary(&self.totals)));
         Ok(())
+    }
+
+    /// Says of keys that mean nothing. What a misspelt one was to say is taken for not said, and an unsaid trust is the
+    /// greater one: that must be seen.
+    fn note(&mut self, keys: &[String], line: u64) {
+        for key in keys {
+            if let Some(text) = self.unknown.note(key, line) {
+                self.context.warn(&text);
+            }
+        }
     }
 
     fn account(&mut self, archived: &Archived) {
@@ -195,23 +227,29 @@ impl Keeper<'_, '_> {
     }
 }
 
-/// Keys that mean nothing: for each name, how often and where first.
+/// Keys that mean nothing and were seen.
 #[derive(Default)]
-struct Unknown(BTreeMap<String, (u64, u64)>);
+struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    fn note(&mut self, keys: Vec<String>, line: u64) {
-        for key in keys {
-            self.0.entry(key).or_insert((0, line)).0 += 1;
+    /// What to say of a key, the first time.
+    fn note(&mut self, key: &str, line: u64) -> Option<String> {
+        if self.0.len() > UNKNOWN_MAX || self.0.contains(key) {
+            return None;
         }
-    }
-
-    /// Said with `-v` only: an exporter that knows more than we do is no fault.
-    fn tell(&self, context: &Context) {
-        for (key, (times, line)) in &self.0 {
-            let times = count(*times, "time", "times");
-            context.remarks.trace(&format!("unknown field `{key}` ignored ({times}, first in line {line})"));
+        self.0.insert(key.to_owned());
+        if self.0.len() > UNKNOWN_MAX {
+            return Some(format!("line {line} and others have further fields that mean nothing; they are ignored"));
         }
+        let mut shown: String = key.chars().take(KEY_CHARS_MAX).collect();
+        if shown.len() < key.len() {
+            shown.push('…');
+        }
+        let mut text = format!("line {line}: the field `{}` means nothing and is ignored", escape_line(&shown));
+        if let Some(known) = meant(key) {
+            text.push_str(&format!(": did you mean `{known}`?"));
+        }
+        Some(text)
     }
 }
 
@@ -226,32 +264,33 @@ fn at_once(
 ) -> Result<(), Failure> {
     let limit = keeper.batch_bytes();
     let (mut batch, mut lines, mut bytes) = (Vec::new(), Vec::new(), 0_u64);
-    let mut unknown = Unknown::default();
     while let Some(mut next) = turns.next().map_err(|failure| failure.at_path(keeper.name))? {
         next.turn.ordinal = ordinal(lines.len());
-        bytes += next.turn.text.len() as u64 + RECORD_BYTES_MIN;
+        let least = next.turn.text.len() as u64 + RECORD_BYTES_MIN;
+        bytes += least;
+        // The component would say the same, but only after all of it was read, however long it is.
+        if least > limit {
+            let failure = Failure::limit(
+                BATCH_SETTING,
+                format!("this turn alone holds more than the {limit} bytes that one batch may; nothing was archived"),
+            );
+            return Err(failure.at_path(keeper.name).at_line(next.line).next(raise(&next.turn)));
+        }
         if bytes > limit {
-            // The component would say the same, but only after all of it was read, however long it is.
-            return Err(Failure::limit(
-                "limits.batch-bytes",
+            let failure = Failure::limit(
+                BATCH_SETTING,
                 format!(
                     "the turns up to here hold more than the {limit} bytes that one batch may; nothing was archived"
                 ),
-            )
-            .at_path(keeper.name)
-            .at_line(next.line)
-            .next("archive in several batches: --chunk"));
+            );
+            return Err(failure.at_path(keeper.name).at_line(next.line).next(CHUNK));
         }
-        unknown.note(next.unknown, next.line);
+        keeper.note(&next.unknown, next.line);
         batch.push(next.turn);
         lines.push(next.line);
         progress.set(turns.bytes());
     }
-    unknown.tell(keeper.context);
-    keeper.keep(&batch, &lines).map_err(|failure| {
-        // Fewer turns at a time cost less of anything.
-        if failure.exit == Exit::LIMIT { failure.next("archive in several batches: --chunk") } else { failure }
-    })
+    keeper.keep(&batch, &lines)
 }
 
 /// Turns that wait, by conversation.
@@ -265,7 +304,6 @@ fn in_chunks(
     let limit = keeper.batch_bytes();
     let mut waiting = Waiting::new();
     let (mut bytes, mut number) = (0_u64, 0_usize);
-    let mut unknown = Unknown::default();
     while let Some(mut next) = turns.next().map_err(|failure| failure.at_path(keeper.name))? {
         next.turn.ordinal = ordinal(number);
         number += 1;
@@ -275,14 +313,13 @@ fn in_chunks(
             bytes = 0;
         }
         bytes += cost;
-        unknown.note(next.unknown, next.line);
+        keeper.note(&next.unknown, next.line);
         let key = (next.turn.provider.clone(), next.turn.thread.clone());
         let (batch, lines) = waiting.entry(key).or_default();
         batch.push(next.turn);
         lines.push(next.line);
         progress.set(turns.bytes());
     }
-    unknown.tell(keeper.context);
     flush(&mut waiting, keeper)
 }
 
@@ -308,9 +345,56 @@ fn ordinal(at: usize) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
+/// How to let a turn in that is too large for a batch.
+fn raise(turn: &Turn) -> String {
+    format!("raise the limit: --set {BATCH_SETTING}={}; or split the turn", cost(turn))
+}
+
+/// What helps against a limit, by what was asked for: fewer turns at a time cost less of anything, but one turn cannot be
+/// divided.
+fn advised(mut failure: Failure, turns: &[Turn], lines: &[u64], input: &str, chunked: bool) -> Failure {
+    let divisible = turns.len() > 1 && !chunked;
+    if failure.code == "LIMIT_REACHED" && failure.reason == BATCH_SETTING {
+        return match (turns, lines) {
+            ([turn], [line]) => failure.at_path(input).at_line(*line).next(raise(turn)),
+            _ if divisible => failure.next(CHUNK),
+            _ => failure,
+        };
+    }
+    if failure.exit != Exit::LIMIT {
+        return failure;
+    }
+    // The component was stopped, perhaps behind a commit.
+    let mut next = STAYS.to_owned();
+    if let Some(advice) = failure.next.take() {
+        next.push_str(&format!("; {advice}"));
+    }
+    if divisible && failure.code == "HOST_LIMIT_REACHED" {
+        next.push_str(&format!(", or {CHUNK}"));
+    }
+    if let ([_], [line]) = (turns, lines) {
+        failure = failure.at_path(input).at_line(*line);
+    }
+    failure.next(next)
+}
+
+/// The turn for which an archive was to be made under a path that is taken in another spelling: of a single conversation
+/// the first, of several the first whose names stand in the path as they are.
+fn collided(turns: &[Turn], planned: &str) -> Option<usize> {
+    let first = turns.first()?;
+    if turns.iter().all(|turn| turn.provider == first.provider && turn.thread == first.thread) {
+        return Some(0);
+    }
+    let mut parts = planned.split('/').skip(1);
+    let (provider, file) = (parts.next()?, parts.last());
+    turns.iter().position(|turn| {
+        turn.provider == provider && file.is_none_or(|file| file.strip_suffix(".md") == Some(&*turn.thread))
+    })
+}
+
 /// Names the lines of the turns that were refused: the component counts turns, the caller lines. What is about a file of
-/// the workspace keeps that file's path and line.
-fn located(error: Error, lines: &[u64], input: &str) -> Failure {
+/// the workspace keeps that file's path and line, unless it is known which turn would have made it.
+fn located(error: Error, turns: &[Turn], lines: &[u64], input: &str) -> Failure {
     let place = |path: &mut Option<String>, line: &mut Option<u64>| {
         if path.is_none()
             && let Some(number) = *line
@@ -324,6 +408,16 @@ fn located(error: Error, lines: &[u64], input: &str) -> Failure {
     place(&mut failure.path, &mut failure.line);
     for problem in &mut failure.problems {
         place(&mut problem.path, &mut problem.line);
+    }
+    if failure.reason == PATH_COLLISION
+        && failure.line.is_none()
+        && let Some(planned) = &failure.path
+        && let Some(at) = collided(turns, planned)
+        && let (Some(turn), Some(line)) = (turns.get(at), lines.get(at))
+    {
+        let id = format!("{}/{}/{}", turn.provider, turn.thread, turn.id);
+        failure.message = format!("{id}: {}", failure.message);
+        return failure.at_path(input).at_line(*line);
     }
     failure
 }
@@ -345,10 +439,101 @@ mod tests {
         }
     }
 
+    fn turn(provider: &str, thread: &str, id: &str) -> Turn {
+        Turn {
+            provider: provider.to_owned(),
+            thread: thread.to_owned(),
+            id: id.to_owned(),
+            ordinal: 0,
+            role: "user".to_owned(),
+            text: "x".repeat(100),
+            time: None,
+            speaker_id: None,
+            speaker_display: None,
+            speaker_kind: None,
+            principal: None,
+            tier: None,
+            trust: "trusted".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_deadline_says_what_stays_and_divides_only_what_can_be_divided() {
+        let stopped = || Failure::from(Error::Limit { name: "deadline", allowed: 5, unit: "ms" });
+        let (one, two) = ([turn("p", "t", "a")], [turn("p", "t", "a"), turn("p", "t", "b")]);
+        for (turns, lines, chunked, divides) in
+            [(&one[..], &[7][..], false, false), (&two, &[7, 8], false, true), (&two, &[7, 8], true, false)]
+        {
+            let failure = advised(stopped(), turns, lines, "stdin", chunked);
+            let next = failure.next.unwrap();
+            assert!(next.contains("stays") && next.contains("repeating the call is safe"), "{next}");
+            assert!(next.contains("--limit deadline_ms=N"), "{next}");
+            assert_eq!(next.contains("--chunk"), divides, "{next}");
+            assert_eq!(failure.line.is_some(), turns.len() == 1);
+        }
+    }
+
+    #[test]
+    fn a_component_that_fails_is_reported_whatever_the_size() {
+        let trap = Error::Trap { message: "x".to_owned(), said: None, backtrace: String::new() };
+        let next = advised(trap.into(), &[turn("p", "t", "a"), turn("p", "t", "b")], &[1, 2], "stdin", false).next;
+        let next = next.unwrap();
+        assert!(next.contains("report") && !next.contains("--chunk"), "{next}");
+    }
+
+    #[test]
+    fn a_turn_that_is_too_large_is_named_and_never_told_to_be_divided() {
+        let limit = types::LimitReached { name: BATCH_SETTING.to_owned(), allowed: 9, asked: 10, subject: None };
+        let error = || Failure::from(Error::from(types::Error::Limit(limit.clone())));
+        for chunked in [false, true] {
+            let failure = advised(error(), &[turn("p", "t", "a")], &[7], "stdin", chunked);
+            assert_eq!((failure.path.as_deref(), failure.line), (Some("stdin"), Some(7)));
+            let next = failure.next.unwrap();
+            assert!(next.contains("--set limits.batch-bytes=") && !next.contains("--chunk"), "{next}");
+        }
+        let many = advised(error(), &[turn("p", "t", "a"), turn("p", "t", "b")], &[7, 8], "stdin", false);
+        assert_eq!(many.next.as_deref(), Some(CHUNK));
+    }
+
+    #[test]
+    fn a_collision_names_the_turn_where_it_is_known() {
+        let collision = |planned: &str| {
+            let refused = Problem {
+                reason: PATH_COLLISION.to_owned(),
+                subject: Some(format!("{planned} and other")),
+                ..problem(Some(planned), None)
+            };
+            types::Error::Refused(vec![refused]).into()
+        };
+        let turns = [turn("p", "a", "1"), turn("p", "Boat", "2"), turn("Q", "c", "3")];
+        for (planned, line) in
+            [("sources/p/_v2/Boat.md", Some(5)), ("sources/Q", Some(9)), ("sources/p/_v2/%20.md", None)]
+        {
+            let failure = located(collision(planned), &turns, &[1, 5, 9], "turns.jsonl");
+            assert_eq!(failure.line, line, "{planned}");
+            assert!(failure.message.contains(&format!("{planned} and other")), "{}", failure.message);
+        }
+        let failure = located(collision("sources/p/_v2/%20.md"), &turns[..1], &[4], "turns.jsonl");
+        assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(4)));
+        assert!(failure.message.starts_with("p/a/1: "), "{}", failure.message);
+    }
+
+    #[test]
+    fn unknown_fields_are_said_once_and_not_without_end() {
+        let mut unknown = Unknown::default();
+        let said = unknown.note("Trust", 3).unwrap();
+        assert!(said.starts_with("line 3: ") && said.contains("did you mean `trust`?"), "{said}");
+        assert_eq!(unknown.note("Trust", 4), None);
+        let said = unknown.note(&format!("a\nb{}", "x".repeat(1000)), 4).unwrap();
+        assert!(!said.contains('\n') && said.len() < 200, "{said}");
+        let said = (0..1000).filter_map(|n| unknown.note(&format!("key {n}"), 5)).count();
+        assert_eq!(said, UNKNOWN_MAX - 2 + 1);
+    }
+
     #[test]
     fn refused_turns_are_named_by_their_lines() {
         let refused = types::Error::Refused(vec![problem(None, Some(2)), problem(None, Some(3))]);
-        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
+        let failure = located(refused.into(), &[], &[1, 5, 9], "turns.jsonl");
         assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(5)));
         assert_eq!(failure.problems[1].line, Some(9));
     }
@@ -356,27 +541,13 @@ mod tests {
     #[test]
     fn faults_of_the_archive_keep_their_place() {
         let refused = types::Error::Refused(vec![problem(Some("sources/p/_v2/t.md"), Some(2))]);
-        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
+        let failure = located(refused.into(), &[], &[1, 5, 9], "turns.jsonl");
         assert_eq!((failure.path.as_deref(), failure.line), (Some("sources/p/_v2/t.md"), Some(2)));
     }
 
     #[test]
     fn a_turn_is_never_thought_smaller_than_its_record() {
-        let turn = Turn {
-            provider: "预".repeat(10),
-            thread: "t".to_owned(),
-            id: "m".to_owned(),
-            ordinal: 0,
-            role: "user".to_owned(),
-            text: "x".repeat(100),
-            time: None,
-            speaker_id: Some("算".repeat(10)),
-            speaker_display: None,
-            speaker_kind: None,
-            principal: None,
-            tier: None,
-            trust: "trusted".to_owned(),
-        };
+        let turn = Turn { speaker_id: Some("算".repeat(10)), ..turn(&"预".repeat(10), "t", "m") };
         // The longest forms: `%E9%A2%84` for three bytes, base64 of JSON escapes for others.
         assert!(cost(&turn) > 100 + 3 * 60 + 500);
     }

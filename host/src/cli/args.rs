@@ -118,8 +118,9 @@ pub enum Verb {
     /// Check a workspace or one archive file
     ///
     /// Checks encoding, structure, ids and their anchors, who a record says spoke, and names; reads everything once, in
-    /// pieces, takes no lock and changes nothing. A letter changed within a text leaves all of these as they are: it is
-    /// not found. Exit code 0: clean; 1: there are findings that are warnings or errors.
+    /// pieces, takes no lock and changes nothing of memory; the directory `.scriptorium-recollex`, a cache, may be
+    /// refreshed. A letter changed within a text leaves all of these as they are: it is not found. Exit code 0: clean;
+    /// 1: there are findings that are warnings or errors.
     Verify(Verify),
     /// Check a workspace and this machine's side of it
     ///
@@ -138,6 +139,8 @@ pub enum Verb {
     /// List files
     Browse(Browse),
     /// State of memory in figures
+    ///
+    /// Takes no lock and changes nothing of memory; the directory `.scriptorium-recollex`, a cache, may be refreshed.
     Status,
     /// Copy the workspace to one file, as it is at one moment
     ///

@@ -43,10 +43,11 @@ pub fn run(args: &Browse, context: &Context) -> Result<Exit, Failure> {
         context.hint("There are more files. List more with --max N.");
     }
     if shown == 0 {
-        context.hint(&match &*args.prefix {
+        let why = session.status().ok().and_then(|status| context.nothing_there(&status));
+        context.hint(&why.unwrap_or_else(|| match &*args.prefix {
             "" => "There are no files yet.".to_owned(),
             prefix => format!("There are no files below {prefix}"),
-        });
+        }));
         return Ok(Exit::NOTHING);
     }
     Ok(Exit::DONE)

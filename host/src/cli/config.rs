@@ -7,13 +7,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use recollex::Limits;
+use rustix::fs::OFlags;
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::args::Global;
 use super::failure::Failure;
@@ -138,9 +142,9 @@ impl Setup {
         let profile = environment.text("RECOLLEX_PROFILE")?;
         let of_profile = |name: &str, origin: Origin| -> Result<(PathBuf, Origin, Option<String>), Failure> {
             check_profile(name)?;
-            let own = file.profiles.get(name).and_then(|profile| profile.workspace.as_deref());
+            let own = file.profiles.get(name).and_then(|profile| profile.workspace.as_ref());
             let directory = match own {
-                Some(path) => from_file(path),
+                Some(path) => from_file(path.get_ref()),
                 None => data_directory(base, name)?,
             };
             Ok((directory, origin, Some(name.to_owned())))
@@ -156,7 +160,7 @@ impl Setup {
         } else if let Some(name) = &profile {
             of_profile(name, Origin::Environment)?
         } else if let Some(path) = &file.workspace {
-            (from_file(path), Origin::Configuration, None)
+            (from_file(path.get_ref()), Origin::Configuration, None)
         } else if let Some(name) = &file.profile {
             of_profile(name, Origin::Configuration)?
         } else {
@@ -167,7 +171,11 @@ impl Setup {
             workspace: absolute(&workspace)?,
             workspace_from,
             profile,
-            settings: settings(global, environment, &file)?,
+            settings: settings(global, environment, &file).map_err(|failure| match &config {
+                // A variable names itself; a setting of the file does not say where it stands.
+                Some(path) if failure.reason == "config" => failure.at_path(path.display().to_string()),
+                _ => failure,
+            })?,
             limits: limits(global, &file, config.as_deref())?,
             config,
             compiled: base.map(|base| base.cache.join("recollex").join("compiled")),
@@ -178,6 +186,43 @@ impl Setup {
     /// Memory is switched off: no verb may leave a trace, a cache included. That it answers so is the component's doing.
     pub fn off(&self) -> bool {
         self.settings.get("backend").is_some_and(|(value, _)| value == "none")
+    }
+
+    /// How long to wait for another writer, in milliseconds: the component's setting, for verbs that take the lock by
+    /// themselves.
+    pub fn lock_wait_ms(&self) -> u32 {
+        let set = self.settings.get("lock.wait-ms").and_then(|(value, _)| value.parse().ok());
+        set.unwrap_or(LOCK_WAIT_MS)
+    }
+
+    /// Refuses a workspace whose path leads to something else than a directory, or nowhere ever. A directory that is
+    /// only not there yet is none of that, and whether it may be read or written shows when it is.
+    ///
+    /// # Errors
+    /// What is wrong with the path, and who named it.
+    pub fn check_workspace(&self) -> Result<(), Failure> {
+        let path = &self.workspace;
+        let fault = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => return Ok(()),
+            Ok(_) => "it is not a directory".to_owned(),
+            Err(error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => return Ok(()),
+                io::ErrorKind::NotFound if path.symlink_metadata().is_ok() => "it is a link to nothing".to_owned(),
+                io::ErrorKind::NotFound => return Ok(()),
+                _ => error.to_string(),
+            },
+        };
+        let failure = Failure::usage("workspace-path", format!("this cannot be a workspace: {fault}"))
+            .at_path(path.display().to_string());
+        Err(match (self.workspace_from, &self.config) {
+            (Origin::Environment, _) => {
+                failure.next("the environment names it (RECOLLEX_WORKSPACE, RECOLLEX_PROFILE); or: --workspace DIR")
+            }
+            (Origin::Configuration, Some(config)) => {
+                failure.next(format!("{} names it; or name another: --workspace DIR", config.display()))
+            }
+            _ => failure.next("name a directory: --workspace DIR"),
+        })
     }
 
     /// Workspaces of OpenProgram on this machine: `~/.openprogram/memory` and `~/.openprogram-NAME/memory`.
@@ -199,6 +244,10 @@ impl Setup {
 }
 
 const DEFAULT_PROFILE: &str = "default";
+/// The component's own measure where `lock.wait-ms` is not set.
+const LOCK_WAIT_MS: u32 = 10_000;
+/// No configuration is longer, in bytes.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 fn data_directory(base: Option<&Base>, profile: &str) -> Result<PathBuf, Failure> {
     base.map(|base| base.data.join("recollex").join(profile)).ok_or_else(|| {
@@ -214,6 +263,9 @@ fn check_profile(name: &str) -> Result<(), Failure> {
         return Err(Failure::usage(
             "profile",
             format!("`{name}` cannot be a profile: use letters, digits, `-`, `_` and `.`, and no `.` at the start"),
+        )
+        .next(
+            "name a profile with --profile, RECOLLEX_PROFILE or in the configuration; or a directory: --workspace DIR",
         ));
     }
     Ok(())
@@ -235,7 +287,7 @@ fn expand(path: &Path, base: Option<&Base>) -> PathBuf {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
-    workspace: Option<PathBuf>,
+    workspace: Option<Spanned<PathBuf>>,
     profile: Option<String>,
     backend: Option<String>,
     profiles: BTreeMap<String, Profile>,
@@ -246,7 +298,7 @@ struct File {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Profile {
-    workspace: Option<PathBuf>,
+    workspace: Option<Spanned<PathBuf>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -259,16 +311,28 @@ struct LimitsTable {
 
 impl File {
     fn load(path: &Path, must_exist: bool) -> Result<Self, Failure> {
-        let bytes = match fs::read(path) {
+        let absent = |error: &io::Error| {
+            // Where a part of the default path is a file, there is no configuration either.
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) && !must_exist
+        };
+        let bytes = match read_config(path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => return Ok(Self::default()),
+            Err(error) if absent(&error) => return Ok(Self::default()),
             Err(error) => return Err(Failure::io("read the configuration", path, &error)),
+        };
+        let Some(bytes) = bytes else {
+            return Err(Failure::usage(
+                "config",
+                format!("the configuration is not a regular file of at most {CONFIG_BYTES_MAX} bytes"),
+            )
+            .at_path(path.display().to_string())
+            .next("name a file: --config FILE"));
         };
         let text = String::from_utf8(bytes).map_err(|error| {
             let line = line_at(error.as_bytes(), error.utf8_error().valid_up_to());
             Failure::usage("config", "the configuration is not UTF-8").at_path(path.display().to_string()).at_line(line)
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let file: Self = toml::from_str(&text).map_err(|error| {
             let failure =
                 Failure::usage("config", format!("the configuration has a fault: {}", error.message().trim()))
                     .at_path(path.display().to_string());
@@ -276,8 +340,38 @@ impl File {
                 Some(span) => failure.at_line(line_at(text.as_bytes(), span.start)),
                 None => failure,
             }
-        })
+        })?;
+        // What can be no path at all is a fault of the file, whichever profile is in use.
+        let workspaces = file.profiles.values().filter_map(|profile| profile.workspace.as_ref());
+        for workspace in file.workspace.iter().chain(workspaces) {
+            let bytes = workspace.get_ref().as_os_str().as_bytes();
+            let fault = if bytes.is_empty() {
+                "the workspace is empty: name a directory"
+            } else if bytes.contains(&0) {
+                "the workspace has a NUL in it, which no path may"
+            } else {
+                continue;
+            };
+            return Err(Failure::usage("config", fault)
+                .at_path(path.display().to_string())
+                .next("write a directory's path there")
+                .at_line(line_at(text.as_bytes(), workspace.span().start)));
+        }
+        Ok(file)
     }
+}
+
+/// A configuration's bytes; none if it is no regular file, or too long. Does not wait at a pipe for someone to write.
+fn read_config(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        // The usual word for "none".
+        return Ok((path == Path::new("/dev/null")).then(Vec::new));
+    }
+    let mut bytes = Vec::new();
+    file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= CONFIG_BYTES_MAX).then_some(bytes))
 }
 
 fn line_at(bytes: &[u8], offset: usize) -> u64 {
@@ -468,6 +562,77 @@ mod tests {
         fs::create_dir_all(f.path("config/recollex")).unwrap();
         fs::write(f.path("config/recollex/config.toml"), b"# ok\n# \xff\n").unwrap();
         assert_eq!(f.resolve().unwrap_err().line, Some(2));
+    }
+
+    #[test]
+    fn a_workspace_in_the_file_must_be_a_path() {
+        for (text, line) in [
+            ("# mine\nworkspace = \"a\\u0000b\"\n", 2),
+            ("workspace = ''\n", 1),
+            ("[profiles.boat]\n\nworkspace = \"\\u0000\"\n", 3),
+        ] {
+            let failure = fixture(Some(text)).resolve().unwrap_err();
+            assert_eq!((&*failure.reason, failure.line, failure.exit.0), ("config", Some(line), 2), "{text}");
+            assert!(failure.path.as_deref().unwrap().ends_with("config/recollex/config.toml"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_directory_cannot_be_a_workspace() {
+        let mut f = fixture(None);
+        fs::write(f.path("file"), "").unwrap();
+        std::os::unix::fs::symlink("nowhere", f.path("dangling")).unwrap();
+        std::os::unix::fs::symlink("loop", f.path("loop")).unwrap();
+        for bad in ["file", "file/below", "dangling", "loop", &"x".repeat(300)] {
+            f.variable("RECOLLEX_WORKSPACE", f.path(bad));
+            let failure = f.resolve().unwrap().check_workspace().unwrap_err();
+            assert_eq!((&*failure.reason, failure.exit.0), ("workspace-path", 2), "{bad}");
+            assert_eq!(failure.path.as_deref(), f.path(bad).to_str());
+            assert!(failure.next.unwrap().contains("RECOLLEX_WORKSPACE"));
+        }
+        for good in ["", "not/yet"] {
+            f.variable("RECOLLEX_WORKSPACE", f.path(good));
+            f.resolve().unwrap().check_workspace().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_configuration_is_a_short_regular_file() {
+        let mut f = fixture(None);
+        let pipe = f.path("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        fs::write(f.path("long"), "#".repeat(1 + (1 << 20))).unwrap();
+        for bad in [pipe, f.path("long"), f.path(""), "/dev/zero".into()] {
+            f.global.config = Some(bad.clone());
+            let failure = f.resolve().unwrap_err();
+            assert_eq!((failure.path.as_deref(), failure.exit.0), (bad.to_str(), 2), "{}", failure.message);
+        }
+        f.global.config = Some("/dev/null".into());
+        f.resolve().unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_of_the_default_configuration_is_no_configuration() {
+        let mut f = fixture(None);
+        fs::write(f.path("config"), "").unwrap();
+        f.resolve().unwrap();
+        f.global.config = Some(f.path("config/recollex/config.toml"));
+        assert_eq!(f.resolve().unwrap_err().code, "IO", "one that was named must be there");
+    }
+
+    #[test]
+    fn the_wait_for_the_lock_is_the_components_setting() {
+        let mut f = fixture(None);
+        assert_eq!(f.resolve().unwrap().lock_wait_ms(), 10_000);
+        f.global.set = vec![("lock.wait-ms".to_owned(), "7".to_owned())];
+        assert_eq!(f.resolve().unwrap().lock_wait_ms(), 7);
     }
 
     #[test]

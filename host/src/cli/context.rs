@@ -7,15 +7,13 @@ use std::time::Instant;
 use recollex::lock::{FileLock, Lock as _};
 use recollex::store::Guard;
 use recollex::types;
+use recollex::workspace::Status;
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
 
 use super::args::{Global, Tier};
 use super::config::{Origin, Setup};
 use super::failure::Failure;
 use super::output::{Output, Remarks};
-
-/// How long a verb waits for another writer, in milliseconds: as long as a person would.
-const LOCK_WAIT_MS: u32 = 10_000;
 
 /// What every verb is given.
 pub struct Context {
@@ -30,11 +28,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// The engine with both components. With memory off nothing is cached: no directory may come into being.
+    /// The engine with both components. With memory off no directory may come into being: a cache is used where there is
+    /// one.
     pub fn runtime(&self) -> Result<Runtime, Failure> {
         let since = Instant::now();
         let runtime = Runtime::new(RuntimeOptions {
-            cache: self.setup.compiled.clone().filter(|_| !self.setup.off()),
+            cache: self.setup.compiled.clone().filter(|cache| !self.setup.off() || cache.is_dir()),
             limits: self.setup.limits.clone(),
             observer: self.remarks.clone(),
             ..RuntimeOptions::default()
@@ -61,24 +60,46 @@ impl Context {
 
     /// A session on this call's workspace.
     pub fn session(&self) -> Result<Session, Failure> {
-        self.open(&self.runtime()?, &self.setup.workspace)
+        let session = self.open(&self.runtime()?, &self.setup.workspace)?;
+        // Second, because memory that is off is told before anything is looked at.
+        self.setup.check_workspace()?;
+        Ok(session)
     }
 
-    /// Refuses what only the owner may do, and anything while memory is off: for verbs that reach a workspace without a
-    /// session, which would answer the same.
+    /// Whether this call's workspace is not there at all.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.setup.workspace.try_exists(), Ok(false))
+    }
+
+    /// In words, for who found nothing: that there is no workspace, or that its directory holds none. None where there
+    /// is one.
+    pub fn nothing_there(&self, status: &Status) -> Option<String> {
+        let root = self.setup.workspace.display();
+        if self.is_absent() {
+            return Some(format!(
+                "There is no workspace: {root} does not exist. Make it: recollex init; or name another: --workspace DIR"
+            ));
+        }
+        (status.health == types::Health::Empty && status.workspace.is_none()).then(|| {
+            format!("{root} holds nothing of a memory. Make a workspace there: recollex init; or name another: --workspace DIR")
+        })
+    }
+
+    /// Refuses what only the owner may do, anything while memory is off, and a workspace that cannot be one: for verbs
+    /// that reach a workspace without a session, which would answer the same.
     pub fn owner_only(&self, verb: &str) -> Result<(), Failure> {
         if self.setup.off() {
             return Err(Failure::disabled());
         }
         match self.global.tier {
-            Tier::Owner => Ok(()),
+            Tier::Owner => self.setup.check_workspace(),
             Tier::Paired => Err(Failure::owner_only(verb)),
         }
     }
 
     /// Takes the workspace's lock, for a verb that needs no session.
     pub fn lock(&self, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
-        Ok(FileLock::new(&self.setup.workspace).acquire(LOCK_WAIT_MS, purpose)?)
+        Ok(FileLock::new(&self.setup.workspace).acquire(self.setup.lock_wait_ms(), purpose)?)
     }
 
     /// What came out, or what to do next: behind the result, where both are read in one place.
@@ -110,7 +131,9 @@ impl Context {
         let failure = Failure::from(error);
         let Some((_, origin)) = subject.and_then(|name| self.setup.settings.get(&name)) else { return failure };
         match (origin, &self.setup.config) {
-            (Origin::Configuration, Some(path)) => failure.at_path(path.display().to_string()),
+            (Origin::Configuration, Some(path)) => {
+                failure.at_path(path.display().to_string()).next("set it right there")
+            }
             (Origin::Environment, _) => failure.next("it is set by RECOLLEX_BACKEND"),
             _ => failure,
         }

@@ -42,7 +42,7 @@ impl Exit {
 pub struct Failure {
     /// Stable, upper case.
     pub code: String,
-    /// Finer, kebab-case; may be empty.
+    /// Finer, kebab-case.
     pub reason: String,
     /// For people: what is wrong.
     pub message: String,
@@ -117,12 +117,15 @@ impl Failure {
 
     /// A file could not be read or written by this program itself.
     pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
-        Self::new("IO", "io", format!("cannot {doing}: {error}"), Exit::USAGE).at_path(path.display().to_string())
+        Self::new("IO", "io", format!("cannot {doing}: {error}"), Exit::USAGE)
+            .at_path(path.display().to_string())
+            .next(about_io(error))
     }
 
     /// Stdout cannot be written.
     pub fn output(error: &io::Error) -> Self {
         Self::new("IO", "output", format!("the result could not be written: {error}"), Exit::USAGE)
+            .next("send it elsewhere")
     }
 
     /// Nothing has that name.
@@ -130,9 +133,16 @@ impl Failure {
         Self::new("MEMORY_NOT_FOUND", reason, message, Exit::NOTHING)
     }
 
+    /// There is no directory to do it in: `to` says what.
+    pub fn no_workspace(to: &str, root: &Path) -> Self {
+        Self::not_found("no-workspace", format!("there is no workspace to {to}"))
+            .at_path(root.display().to_string())
+            .next("make one: recollex init; or name another: --workspace DIR")
+    }
+
     /// Somebody else is writing.
     pub fn locked(message: impl Into<String>) -> Self {
-        Self::new("LOCKED", "", message, Exit::LOCKED).next("try again when they are done")
+        Self::new("LOCKED", LOCK_HELD, message, Exit::LOCKED).next("try again when they are done")
     }
 
     /// This caller may not.
@@ -155,7 +165,11 @@ impl Failure {
             StoreError::Changed => ("changed-while-reading", Exit::CONFLICT),
             _ => ("io", Exit::BROKEN),
         };
-        Self::new("TRANSACTION_FAILURE_UNKNOWN", reason, format!("cannot {doing}: {error}"), exit)
+        let failure = Self::new("TRANSACTION_FAILURE_UNKNOWN", reason, format!("cannot {doing}: {error}"), exit);
+        match about_store(reason) {
+            Some(next) => failure.next(next),
+            None => failure,
+        }
     }
 
     /// A limit of this program, not of the component.
@@ -168,9 +182,9 @@ impl Failure {
         Self::new("DEMO_FAILED", step, message, Exit::BROKEN)
     }
 
-    /// With the file it is about.
+    /// With the file it is about; an empty path is none.
     pub fn at_path(mut self, path: impl Into<String>) -> Self {
-        self.path = Some(path.into());
+        self.path = Some(path.into()).filter(|path| !path.is_empty());
         self
     }
 
@@ -211,17 +225,17 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let problems = error.problems();
-        let mut failure =
-            Self::new(error.code(), error.reason().unwrap_or_default(), error.to_string(), Exit(error.exit_code()));
+        let mut failure = Self::new(error.code(), reason(&error), error.to_string(), Exit(error.exit_code()));
         if let Error::Io { source, .. } = &error {
             // The path has a place of its own.
             failure.message = source.to_string();
         }
-        failure.path = error.path().map(|path| path.display().to_string());
+        failure.path = error.path().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
         failure.line = error.line();
-        if problems.len() > 1 {
-            failure.message =
-                format!("{} reasons, the first: {}", problems.len(), problems.first().map_or("", |p| &p.message));
+        if let [problem] = problems {
+            failure.message = said(problem);
+        } else if let [first, ..] = problems {
+            failure.message = format!("{} reasons, the first: {}", problems.len(), said(first));
             failure.problems = problems.iter().map(Reason::from).collect();
         }
         failure.next = advice(&error);
@@ -254,11 +268,13 @@ impl From<CommitError> for Failure {
                 Self::new("CONCURRENT_UPDATE", "changed", message, Exit::CONFLICT).at_path(path)
             }
             CommitError::Collision { planned, .. } => {
-                Self::new("INVALID_ARGUMENT", "path-collision", message, Exit::REFUSED).at_path(planned)
+                Self::new("INVALID_ARGUMENT", PATH_COLLISION, message, Exit::REFUSED)
+                    .at_path(planned)
+                    .next("use the spelling that is there")
             }
-            CommitError::WrongKind(path) => {
-                Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED).at_path(path)
-            }
+            CommitError::WrongKind(path) => Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED)
+                .at_path(path)
+                .next("move what is in the way aside"),
             CommitError::Failed { path, error } => Self::store("commit", &error).at_path(path),
         }
     }
@@ -312,11 +328,65 @@ impl From<&Problem> for Reason {
         Self {
             code: problem.code.clone(),
             reason: problem.reason.clone(),
-            message: problem.message.clone(),
-            path: problem.path.clone(),
+            message: said(problem),
+            path: problem.path.clone().filter(|path| !path.is_empty()),
             line: problem.line,
             subject: problem.subject.clone(),
         }
+    }
+}
+
+/// Two names that are one to some media: the component's reason for a refusal.
+pub const PATH_COLLISION: &str = "path-collision";
+/// Somebody has the lock.
+const LOCK_HELD: &str = "lock-held";
+
+/// A component's reason in its words. Which two names collide is only in the subject.
+fn said(problem: &Problem) -> String {
+    match &problem.subject {
+        Some(names) if problem.reason == PATH_COLLISION => format!("{} ({names})", problem.message),
+        _ => problem.message.clone(),
+    }
+}
+
+/// The finer word, which is never empty: where the library has none, one for the kind of error.
+fn reason(error: &Error) -> &str {
+    error.reason().filter(|reason| !reason.is_empty()).unwrap_or(match error {
+        Error::Memory(recollex::types::Error::Locked(_)) => LOCK_HELD,
+        Error::Memory(recollex::types::Error::Conflict(_)) => "stale",
+        Error::Trap { .. } => "trap",
+        Error::Version { .. } => "version",
+        Error::Component { .. } => "component",
+        Error::Engine { .. } => "engine",
+        Error::Gone => "gone",
+        Error::Io { .. } => "io",
+        _ => "unknown",
+    })
+}
+
+/// What helps against a fault of the system, told by its kind.
+fn about_io(error: &io::Error) -> &'static str {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::NotFound => "check the path: nothing is there",
+        Kind::PermissionDenied => "see to the permissions, or name another place",
+        Kind::IsADirectory => "name a file: this is a directory",
+        Kind::NotADirectory => "check the path: a part of it is no directory",
+        Kind::StorageFull | Kind::QuotaExceeded => "make room there, then repeat the call",
+        Kind::ReadOnlyFilesystem => "name a place that can be written",
+        Kind::InvalidInput | Kind::InvalidFilename => "check the path: it cannot be used",
+        _ => "if it happens again, the medium or the system's log says why",
+    }
+}
+
+/// What helps where the workspace's directory fails, by the reason that the component and this program give alike.
+fn about_store(reason: &str) -> Option<&'static str> {
+    match reason {
+        "full" => Some("make room where the workspace is, then repeat the call"),
+        "denied" | "read-only" => Some("`recollex doctor` tells of permissions; or name another: --workspace DIR"),
+        "io" => Some("`recollex doctor` looks at the workspace; the system's log may say more"),
+        "changed-while-reading" => Some("repeat the call"),
+        _ => None,
     }
 }
 
@@ -327,10 +397,18 @@ fn advice(error: &Error) -> Option<String> {
         Error::Limit { name: "deadline", .. } => Some("raise it: --limit deadline_ms=N".to_owned()),
         Error::Limit { name: "memory", .. } => Some("raise it: --limit memory_bytes=N".to_owned()),
         Error::Limit { name: "output", .. } => Some("raise it: --limit output_bytes=N".to_owned()),
-        Error::Memory(recollex::types::Error::Limit(limit)) => Some(match &*limit.name {
-            "limits.batch-bytes" => "archive in several batches: --chunk".to_owned(),
-            name => format!("raise it: --set {name}=N"),
-        }),
+        Error::Memory(recollex::types::Error::Limit(limit)) => Some(format!("raise it: --set {}=N", limit.name)),
+        Error::Memory(recollex::types::Error::Store(problem)) => about_store(&problem.reason).map(str::to_owned),
+        Error::Memory(recollex::types::Error::Unavailable((recollex::types::Health::Broken, problem))) => {
+            about_store(&problem.reason).map(str::to_owned)
+        }
+        Error::Memory(recollex::types::Error::Refused(problems)) => {
+            let code = problems.first().map(|problem| &*problem.code);
+            (code == Some("PATH_OUTSIDE_WORKSPACE"))
+                .then(|| "name a path in the workspace: `recollex browse` lists them".to_owned())
+        }
+        Error::Memory(recollex::types::Error::Conflict(_)) => Some("repeat the call".to_owned()),
+        Error::Io { source, .. } => Some(about_io(source).to_owned()),
         Error::Memory(recollex::types::Error::Unavailable((recollex::types::Health::Off, _))) => Some(
             "switch it on: take `backend = \"none\"` out of the configuration, RECOLLEX_BACKEND or --backend"
                 .to_owned(),
@@ -376,6 +454,46 @@ mod tests {
         assert_eq!(exit(types::Error::Unavailable((Health::Off, problem("x")))), 5);
         assert_eq!(exit(types::Error::Refused(vec![problem("x")])), 6);
         assert_eq!(exit(types::Error::Unavailable((Health::Broken, problem("x")))), 8);
+    }
+
+    #[test]
+    fn a_reason_is_never_empty_and_a_path_never_is_either() {
+        let failure = Failure::from(Error::from(types::Error::Locked(None)));
+        assert_eq!((&*failure.code, &*failure.reason), ("LOCKED", "lock-held"));
+        assert_eq!(Failure::from(Error::from(types::Error::Conflict("r1-0".to_owned()))).reason, "stale");
+        assert_eq!(Failure::from(Error::Gone).reason, "gone");
+        let nowhere = Problem { path: Some(String::new()), ..problem("x") };
+        let failure = Failure::from(Error::from(types::Error::Refused(vec![nowhere.clone(), nowhere])));
+        let json = serde_json::to_value(failure.document()).unwrap();
+        assert_eq!(json["error"]["path"], serde_json::Value::Null);
+        assert_eq!(json["error"]["problems"][0]["path"], serde_json::Value::Null);
+        let failed = CommitError::Failed { path: String::new(), error: StoreError::Full };
+        assert_eq!(Failure::from(failed).path, None);
+    }
+
+    #[test]
+    fn faults_of_the_medium_say_what_to_do() {
+        for reason in ["full", "denied", "read-only", "io"] {
+            let problem = Problem { reason: reason.to_owned(), ..problem("x") };
+            let failure = Failure::from(Error::from(types::Error::Store(problem)));
+            assert!(failure.next.is_some(), "{reason}");
+        }
+        for error in [StoreError::Full, StoreError::Denied("x".to_owned()), StoreError::Io("x".to_owned())] {
+            assert!(Failure::store("commit", &error).next.is_some(), "{error}");
+        }
+        let missing = Failure::io("read it", Path::new("/x"), &io::ErrorKind::NotFound.into());
+        assert!(missing.next.unwrap().contains("path"));
+    }
+
+    #[test]
+    fn a_collision_names_both_spellings() {
+        let problem = Problem {
+            reason: PATH_COLLISION.to_owned(),
+            subject: Some("sources/p/_v2/T.md and sources/p/_v2/t.md".to_owned()),
+            ..problem("two names")
+        };
+        let failure = Failure::from(Error::from(types::Error::Refused(vec![problem])));
+        assert_eq!(failure.message, "two names (sources/p/_v2/T.md and sources/p/_v2/t.md)");
     }
 
     #[test]

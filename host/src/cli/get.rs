@@ -22,7 +22,9 @@ struct Document<'a> {
 /// Runs the verb.
 pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
-    let excerpt = context.time("get", || session.get(&args.target, args.from_line, args.lines.unwrap_or(0)))?;
+    let excerpt = context
+        .time("get", || session.get(&args.target, args.from_line, args.lines.unwrap_or(0)))
+        .map_err(|error| nowhere(context, error.into()))?;
     if context.out.json {
         context.out.document(&Document {
             path: &excerpt.path,
@@ -33,10 +35,30 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
     } else {
         render(&context.out, &excerpt);
     }
+    if let Some(line) = excerpt.lines.iter().find(|line| line.cut) {
+        context.warn(&cut(&args.target, line.number));
+    }
     if let Some(next) = excerpt.next_line {
         context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&args.target)));
     }
     Ok(Exit::DONE)
+}
+
+/// Nothing has that name where there is no workspace, whatever the name.
+fn nowhere(context: &Context, failure: Failure) -> Failure {
+    if failure.exit == Exit::NOTHING && context.is_absent() {
+        Failure::no_workspace("read", &context.setup.workspace)
+    } else {
+        failure
+    }
+}
+
+/// A line that is shown in part must not pass for a whole one.
+fn cut(target: &str, line: u64) -> String {
+    format!(
+        "only the beginning of line {line} is shown. All of it: recollex get {} --from-line {line} --set get.bytes=N",
+        quoted(target)
+    )
 }
 
 /// The text; on a terminal with numbers, and what is known of the record above it.

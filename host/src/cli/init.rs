@@ -1,13 +1,15 @@
 //! `recollex init`: makes a workspace, or says what is there.
 //!
-//! What older programs left in its directory is put aside here, by the host: the component sees a workspace's areas only.
+//! What older programs left in its directory is put aside here, by the host: the component knows which names these are, and
+//! can move nothing out of its workspace.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use recollex::lock::{FileLock, Lock, LockError};
+use recollex::workspace::Status;
 use serde::Serialize;
 
 use super::context::Context;
@@ -41,11 +43,8 @@ pub struct Kept {
     why: String,
 }
 
-/// Names in a workspace's directory that older programs used (decision D44).
-const OLDER: [&str; 4] = ["journal", "wiki", ".state", "index.sqlite"];
-
-/// How long to wait for another writer, in milliseconds.
-const LOCK_WAIT_MS: u32 = 5000;
+/// The component's finding for a name that older programs used (decision D44).
+const OLD_LAYOUT: &str = "old-layout";
 
 /// Runs the verb.
 pub fn run(context: &Context) -> Result<Exit, Failure> {
@@ -53,11 +52,19 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     // The component first: it knows whether memory is on and whether this caller may.
     let mut session = context.session()?;
     let initialised = context.time("init", || session.init())?;
-    let (moved, kept) = put_aside_locked(root)?;
+    context.out.stands(if initialised.created { "the workspace is made" } else { "there is a workspace" });
+    let mut status = session.status()?;
+    let older = older(&status);
+    let (moved, kept) = if older.is_empty() {
+        (Vec::new(), Vec::new())
+    } else {
+        let done = put_aside_locked(root, &older, context.setup.lock_wait_ms())?;
+        status = session.status()?;
+        done
+    };
     for name in ["sources", "topics"] {
         make_directory(&root.join(name))?;
     }
-    let status = session.status()?;
     let shown = root.display().to_string();
     if context.out.json {
         context.out.document(&Document {
@@ -103,26 +110,33 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Names in the workspace's directory that the component finds to be older programs'.
+fn older(status: &Status) -> Vec<&str> {
+    let found = status.reasons.iter().filter(|finding| finding.code == OLD_LAYOUT);
+    found.filter_map(|finding| finding.path.as_deref()).filter(|name| is_name(name)).collect()
+}
+
+/// Whether a path is one name, and so of something in the directory itself.
+fn is_name(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+}
+
 /// Puts what older programs left aside, under the workspace's lock: one of those programs may be running.
-fn put_aside_locked(root: &Path) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
-    if !OLDER.iter().any(|name| root.join(name).symlink_metadata().is_ok()) {
-        return Ok((Vec::new(), Vec::new()));
-    }
-    let guard = FileLock::new(root).acquire(LOCK_WAIT_MS, "init").map_err(|error| match error {
+fn put_aside_locked(root: &Path, older: &[&str], wait_ms: u32) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
+    let guard = FileLock::new(root).acquire(wait_ms, "init").map_err(|error| match error {
         LockError::Held(_) => Failure::locked("an older layout is to be moved, and another process is writing"),
-        LockError::Denied(why) | LockError::Io(why) => {
-            Failure::usage("lock", format!("an older layout is to be moved, and the lock cannot be taken: {why}"))
-        }
+        error => error.into(),
     })?;
-    let result = put_aside(root);
+    let result = put_aside(root, older);
     drop(guard);
     result
 }
 
 /// Moves what older programs left into the sibling directory `<name>-superseded`, never over anything that is there.
-fn put_aside(root: &Path) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
+fn put_aside(root: &Path, older: &[&str]) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
-    for name in OLDER {
+    for name in older {
         let from = root.join(name);
         match from.symlink_metadata() {
             Ok(_) => {}
@@ -187,7 +201,7 @@ mod tests {
         fs::create_dir_all(aside.join("wiki")).unwrap();
         fs::write(aside.join("index.sqlite"), "old").unwrap();
 
-        let (moved, kept) = put_aside(&root).unwrap();
+        let (moved, kept) = put_aside(&root, &["journal", "wiki", "index.sqlite", "gone"]).unwrap();
         assert_eq!(moved.len(), 1);
         assert_eq!(fs::read_to_string(aside.join("journal/a.md")).unwrap(), "a");
         let kept: Vec<&str> = kept.iter().filter_map(|kept| kept.path.rsplit('/').next()).collect();
@@ -198,12 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_older_nothing_is_made() {
+    fn what_is_gone_by_now_is_nothing_to_move() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("memory");
         fs::create_dir(&root).unwrap();
-        assert_eq!(put_aside(&root).unwrap(), (Vec::new(), Vec::new()));
+        assert_eq!(put_aside(&root, &["journal"]).unwrap(), (Vec::new(), Vec::new()));
         assert!(!parent.path().join("memory-superseded").exists());
+    }
+
+    #[test]
+    fn only_what_lies_in_the_directory_itself_is_moved() {
+        assert!(is_name("journal") && is_name(".state"));
+        for path in ["", ".", "..", "/", "/etc", "a/b", "../b"] {
+            assert!(!is_name(path), "{path:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod doctor;
 mod failure;
 mod get;
 mod init;
+mod input;
 mod output;
 mod paths;
 mod restore;
@@ -83,6 +84,10 @@ fn dispatch(cli: Cli, out: Output, remarks: Arc<Remarks>) -> Exit {
         Ok(()) => exit,
         Err(error) => {
             let failure = Failure::output(&error);
+            let failure = match out.standing() {
+                Some(done) => failure.next(format!("{done}; only the result is lost, and repeating the call is safe")),
+                None => failure,
+            };
             remarks.failure(&failure);
             failure.exit
         }

@@ -22,6 +22,7 @@ pub struct Output {
     stream: RefCell<BufWriter<Box<dyn Write>>>,
     closed: Cell<bool>,
     fault: RefCell<Option<io::Error>>,
+    standing: RefCell<Option<String>>,
     /// What stdout can show.
     pub look: Look,
     /// One JSON document instead of text.
@@ -41,6 +42,7 @@ impl Output {
             stream: RefCell::new(BufWriter::with_capacity(64 << 10, stream)),
             closed: Cell::new(false),
             fault: RefCell::new(None),
+            standing: RefCell::new(None),
             look,
             json,
         }
@@ -92,6 +94,17 @@ impl Output {
     pub fn listing(&self, key: &str) -> Listing<'_> {
         self.text(&format!("{{{}:[", serde_json::Value::from(key)));
         Listing { output: self, first: true }
+    }
+
+    /// Notes what was done and stays done, in words, for the case that the result of it cannot be written. The last note
+    /// counts.
+    pub fn stands(&self, done: impl Into<String>) {
+        *self.standing.borrow_mut() = Some(done.into());
+    }
+
+    /// What was done and stays done, as far as a verb noted it.
+    pub fn standing(&self) -> Option<String> {
+        self.standing.borrow().clone()
     }
 
     /// Nobody reads on: long work for the output alone may stop.

@@ -43,7 +43,7 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
         ));
     }
     if answer.hits.is_empty() {
-        context.hint(&nothing(&mut session, args));
+        context.hint(&nothing(context, &mut session, args));
         return Ok(Exit::NOTHING);
     }
     if answer.truncated {
@@ -88,9 +88,14 @@ fn unusable(error: Error) -> Failure {
 }
 
 /// Why there is no result: an empty memory and a search without a match are not the same.
-fn nothing(session: &mut Session, args: &Search) -> String {
-    if session.status().is_ok_and(|status| status.health == Health::Empty) {
-        return "Memory is empty: there is nothing to find yet.".to_owned();
+fn nothing(context: &Context, session: &mut Session, args: &Search) -> String {
+    if let Ok(status) = session.status() {
+        if let Some(why) = context.nothing_there(&status) {
+            return why;
+        }
+        if status.health == Health::Empty {
+            return "Memory is empty: there is nothing to find yet.".to_owned();
+        }
     }
     let filters = [
         ("--speaker", args.speaker.is_some()),

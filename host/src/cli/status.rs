@@ -54,8 +54,8 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
         Health::Broken => Exit::BROKEN,
         Health::Off => Exit::OFF,
         Health::Empty => {
-            if status.workspace.is_none() {
-                context.hint("There is no workspace there yet. Make one: recollex init");
+            if let Some(why) = context.nothing_there(&status) {
+                context.hint(&why);
             }
             Exit::DONE
         }

@@ -64,7 +64,9 @@ impl<R: BufRead> Turns<R> {
     pub fn next(&mut self) -> Result<Option<Numbered>, Failure> {
         loop {
             if !self.read_line().map_err(|error| {
-                Failure::usage("unreadable-input", format!("the input cannot be read: {error}")).at_line(self.line + 1)
+                Failure::usage("unreadable-input", format!("the input cannot be read: {error}"))
+                    .at_line(self.line + 1)
+                    .next("nothing of this batch was archived; see to the input and repeat the call")
             })? {
                 return Ok(None);
             }
@@ -82,7 +84,10 @@ impl<R: BufRead> Turns<R> {
                 bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
             }
             if !bytes.trim_ascii().is_empty() {
-                return self.parse(bytes).map(Some).map_err(|failure| failure.at_line(self.line));
+                return self.parse(bytes).map(Some).map_err(|failure| {
+                    let failure = failure.at_line(self.line);
+                    if failure.next.is_none() { failure.next(FORM) } else { failure }
+                });
             }
         }
     }
@@ -110,6 +115,46 @@ impl<R: BufRead> Turns<R> {
         let raw = LineSeed { fault: &mut fault }.deserialize(&mut json).and_then(|raw| json.end().map(|()| raw));
         let raw = raw.map_err(|error| fault.take().unwrap_or_else(|| not_json(&error)))?;
         raw.into_turn(&self.defaults).map(|(turn, unknown)| Numbered { line: self.line, turn, unknown })
+    }
+}
+
+/// Where the form of a line is described.
+const FORM: &str = "each line is one turn as a JSON object: see `recollex help archive`";
+
+/// Every key that means something here.
+const KEYS: [&str; 13] = [
+    "provider",
+    "thread",
+    "id",
+    "role",
+    "text",
+    "time",
+    "principal",
+    "tier",
+    "trust",
+    "speaker",
+    "speaker.id",
+    "speaker.display",
+    "speaker.kind",
+];
+
+/// The key that was probably meant by one that means nothing: it differs by letters' case alone, or by one character too
+/// many, too few, or another.
+pub fn meant(key: &str) -> Option<&'static str> {
+    let is = |known: &&str| known.eq_ignore_ascii_case(key);
+    KEYS.into_iter().find(is).or_else(|| KEYS.into_iter().find(|known| is_one_edit(known, &key.to_ascii_lowercase())))
+}
+
+/// Whether one character put in, taken out or replaced makes `b` of `a`.
+fn is_one_edit(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().take(a.chars().count() + 2).collect());
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (a.get(same..).unwrap_or_default(), b.get(same..).unwrap_or_default());
+    let but_first = |rest: &[char]| rest.get(1..).unwrap_or_default().to_vec();
+    match a.len().cmp(&b.len()) {
+        std::cmp::Ordering::Less => but_first(b) == a,
+        std::cmp::Ordering::Greater => but_first(a) == b,
+        std::cmp::Ordering::Equal => !a.is_empty() && but_first(a) == but_first(b),
     }
 }
 
@@ -141,16 +186,24 @@ struct Line {
 
 impl Line {
     fn into_turn(self, defaults: &Defaults) -> Result<(Turn, Vec<String>), Failure> {
-        let missing = |name: &str| Failure::usage("missing-field", format!("`{name}` is missing"));
+        let missing = |name: &str| {
+            let failure = Failure::usage("missing-field", format!("`{name}` is missing"));
+            match self.unknown.iter().find(|key| meant(key) == Some(name)) {
+                Some(key) => failure.next(format!("the line has `{key}`, which means nothing: is `{name}` meant?")),
+                None => failure,
+            }
+        };
+        let unless_meant =
+            |failure: Failure, next: &str| if failure.next.is_none() { failure.next(next) } else { failure };
         let turn = Turn {
             provider: self
                 .provider
                 .or_else(|| defaults.provider.clone())
-                .ok_or_else(|| missing("provider").next("name it for all lines: --provider NAME"))?,
+                .ok_or_else(|| unless_meant(missing("provider"), "name it for all lines: --provider NAME"))?,
             thread: self
                 .thread
                 .or_else(|| defaults.thread.clone())
-                .ok_or_else(|| missing("thread").next("name it for all lines: --thread NAME"))?,
+                .ok_or_else(|| unless_meant(missing("thread"), "name it for all lines: --thread NAME"))?,
             id: self.id.ok_or_else(|| missing("id"))?,
             ordinal: 0,
             role: self.role.ok_or_else(|| missing("role"))?,
@@ -449,6 +502,32 @@ mod tests {
         let deep =
             format!(r#"{{"id":"m","role":"user","text":"t","x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(read(deep.as_bytes()).unwrap()[0].unknown, ["x"]);
+    }
+
+    #[test]
+    fn a_key_that_was_probably_meant_is_named() {
+        for (key, known) in [
+            ("Trust", "trust"),
+            ("trst", "trust"),
+            ("truest", "trust"),
+            ("TRUXT", "trust"),
+            ("speaker.Display", "speaker.display"),
+            ("speaker_id", "speaker.id"),
+            ("Provider", "provider"),
+        ] {
+            assert_eq!(meant(key), Some(known), "{key}");
+        }
+        for key in ["", "content", "timestamp", "trut_", "speaker.name", &"x".repeat(1 << 20)] {
+            assert_eq!(meant(key), None);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_may_be_there_under_another_name() {
+        let failure = read(br#"{"id":"m","role":"user","Text":"x"}"#).unwrap_err();
+        assert_eq!(failure.message, "`text` is missing");
+        assert!(failure.next.unwrap().contains("`Text`"));
+        assert!(read(b"{").unwrap_err().next.unwrap().contains("help archive"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::args::Verify;
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::input;
 use super::output::{Listing, Output, Unit};
 use super::status::{health, place, sources};
 use super::terminal::{Look, count};
@@ -56,15 +57,15 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.open(&runtime, &context.setup.workspace)?;
     let mut report = Report::new(&context.out);
     let outcome = match target(args, context)? {
-        Target::Stream(name) => verify_stream(&runtime, context, &mut io::stdin().lock(), &name, 0, &mut report),
+        Target::Stream(name) => verify_stream(&runtime, context, &mut input::stdin()?.lock(), &name, 0, &mut report),
         Target::File(file, name) => {
             let mut stream = File::open(&file).map_err(|error| Failure::io("read the file", &file, &error))?;
             let size = stream.metadata().map(|metadata| metadata.len()).unwrap_or(0);
             verify_stream(&runtime, context, &mut stream, &name, size, &mut report)
         }
         Target::Directory(root) => {
-            let mut other = context.open(&runtime, &root)?;
-            verify_workspace(context, &mut other, "", &mut report)
+            session = context.open(&runtime, &root)?;
+            verify_workspace(context, &mut session, "", &mut report)
                 .and_then(|outcome| glance(&root, outcome, &mut report))
         }
         Target::Inside(prefix) => {
@@ -83,7 +84,15 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     };
     report.finish(&outcome);
     if outcome.health == Health::Empty {
-        context.hint("There was nothing to check: no archive and no topic.");
+        let none = session.status().is_ok_and(|status| status.workspace.is_none());
+        context.hint(if outcome.revision.is_some() && none {
+            "There was nothing to check: no workspace, no archive and no topic."
+        } else {
+            "There was nothing to check: no archive and no topic."
+        });
+    }
+    if outcome.dropped > 0 {
+        context.hint("There were more findings. For all of them: --set limits.findings-max=N");
     }
     Ok(if outcome.ok { Exit::DONE } else { Exit::NOTHING })
 }
@@ -124,12 +133,10 @@ impl Name {
 fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
     let given = args.path_in_workspace.as_deref();
     let Some(path) = &args.path else {
-        let root = &context.setup.workspace;
-        if !root.exists() {
+        context.setup.check_workspace()?;
+        if context.is_absent() {
             // A wrong word in a path must not be taken for a clean archive.
-            return Err(Failure::not_found("no-workspace", "there is no workspace to verify")
-                .at_path(root.display().to_string())
-                .next("make one: recollex init; or name another: --workspace DIR"));
+            return Err(Failure::no_workspace("verify", &context.setup.workspace));
         }
         return Ok(Target::Inside(String::new()));
     };
@@ -159,7 +166,13 @@ pub fn verify_workspace(
         context.remarks.aside(|| report.findings(&findings));
     }
     let end = verification.report(session)?;
-    Ok(Outcome { ok: end.ok, health: end.health, revision: Some(end.revision), counts: end.counts, dropped: 0 })
+    Ok(Outcome {
+        ok: end.ok,
+        health: end.health,
+        revision: Some(end.revision),
+        counts: end.counts,
+        dropped: end.findings_dropped,
+    })
 }
 
 /// Adds what the component cannot see: an unfinished commit, conflicts kept aside, names that are one to some media.

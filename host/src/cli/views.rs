@@ -212,11 +212,14 @@ impl<'a> From<&'a SourceRecord> for RecordView<'a> {
 pub struct LineView<'a> {
     number: u64,
     text: &'a str,
+    /// Only the beginning.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
 impl<'a> From<&'a NumberedLine> for LineView<'a> {
     fn from(line: &'a NumberedLine) -> Self {
-        Self { number: line.number, text: &line.text }
+        Self { number: line.number, text: &line.text, cut: line.cut }
     }
 }
 
