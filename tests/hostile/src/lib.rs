@@ -76,7 +76,7 @@ impl GuestVerification for Nothing {
     }
 
     fn report(&self) -> Report {
-        Report { ok: true, health: Health::Empty, revision: String::new(), counts: no_counts() }
+        Report { ok: true, health: Health::Empty, revision: String::new(), counts: no_counts(), findings_dropped: 0 }
     }
 }
 
@@ -167,7 +167,7 @@ impl GuestSession for HostileSession {
     fn get(&self, target: String, _from_line: Option<u64>, _max_lines: u32) -> Result<Excerpt, Error> {
         let (place, path) = target.split_once(':').ok_or_else(|| unknown(&target))?;
         let chunk = store::read_text(area(place), path, None, 0, 1 << 20).map_err(|error| refused(&error))?;
-        let lines = vec![NumberedLine { number: 1, text: chunk.text }];
+        let lines = vec![NumberedLine { number: 1, text: chunk.text, cut: false }];
         Ok(Excerpt { path: target, lines, record: None, next_line: None })
     }
 
