@@ -270,6 +270,7 @@ fn what_is_no_file_is_told() {
         ("sources/p/_v2/t.md", EntryKind::Symlink),
         ("topics/x", EntryKind::Special),
         ("topics/\u{fffd}.md", EntryKind::Undecodable),
+        ("topics/locked", EntryKind::Unreadable),
         (".git/link", EntryKind::Symlink),
     ] {
         assert_eq!(verifier.file(path, kind), FileClass::Other);
@@ -278,8 +279,12 @@ fn what_is_no_file_is_told() {
     verifier.file("topics/gone.md", EntryKind::File);
     assert!(verifier.unreadable("it is gone").is_some());
     assert!(verifier.unreadable("nothing is open").is_none());
-    let codes: Vec<_> = verifier.take_findings(99).into_iter().map(|finding| finding.code).collect();
-    assert_eq!(codes, ["symlink-ignored", "special-file", "undecodable-name", "unreadable-file"]);
+    let findings = verifier.take_findings(99);
+    let codes: Vec<_> = findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["symlink-ignored", "special-file", "undecodable-name", "unreadable-file", "unreadable-file"]);
+    let locked = &findings[3];
+    assert_eq!((locked.path.as_deref(), locked.severity), (Some("topics/locked"), Severity::Error));
+    assert!(locked.message.contains("mode"), "{}", locked.message);
     assert_eq!(verifier.summary().counts.source_files, 0);
 }
 

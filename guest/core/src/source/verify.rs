@@ -30,6 +30,8 @@ pub enum EntryKind {
     Special,
     /// A name that is not UTF-8.
     Undecodable,
+    /// A file or directory that may not be looked into.
+    Unreadable,
 }
 
 /// What a file is, going by its path.
@@ -174,6 +176,7 @@ impl Verifier {
             EntryKind::Symlink => Some((FindingCode::SymlinkIgnored, SYMLINK)),
             EntryKind::Special => Some((FindingCode::SpecialFile, SPECIAL)),
             EntryKind::Undecodable => Some((FindingCode::UndecodableName, UNDECODABLE)),
+            EntryKind::Unreadable => Some((FindingCode::UnreadableFile, UNREADABLE)),
         };
         let class = match kind_code {
             Some((code, message)) => {
@@ -365,6 +368,8 @@ const SYMLINK: &str =
     "a symbolic link; it was not followed and nothing behind it is remembered. Put the file itself here";
 const SPECIAL: &str = "neither a file nor a directory; it was not opened. Remove it";
 const UNDECODABLE: &str = "the name is not UTF-8, so nothing in it can be reached. Rename it";
+const UNREADABLE: &str =
+    "may not be looked into, so nothing in it is remembered. Change its owner or its mode (`chmod u+rwX`)";
 const OLD_LAYOUT: &str = "from a layout that is no longer read; `init` moves it aside, beside the workspace";
 const INVALID_TEXT: &str =
     "not UTF-8 from here on; the file is left out. Restore it from a copy, or convert it to UTF-8";
