@@ -219,13 +219,18 @@ fn twins_are_found_by_verify_too() {
 }
 
 #[test]
-fn a_half_install_of_the_other_program_is_an_error() {
+fn a_half_install_of_the_other_program_is_told() {
     let home = Home::new();
     fs::create_dir(home.memory(".scriptorium-block-backup")).unwrap();
     let before = home.tree();
     for ended in [home.run(&["verify", "--json"]), home.run(&["doctor", "--fix", "--json"])] {
-        ended.expect(1).finds("half-install", ".scriptorium-block-backup");
+        let ended = ended.expect(1);
+        ended.finds("half-install", ".scriptorium-block-backup");
+        let told = ended.findings().into_iter().filter(|(code, _)| code == "half-install").count();
+        assert_eq!(told, 1, "{:?}", ended.findings());
     }
+    let status = home.run(&["status", "--json"]).json();
+    assert_eq!((&status["health"], &status["reasons"][0]["code"]), (&"degraded".into(), &"half-install".into()));
     assert!(home.memory(".scriptorium-block-backup").exists());
     assert_eq!(home.tree(), before);
 }
@@ -485,7 +490,7 @@ fn a_damaged_backup_changes_nothing() {
 #[test]
 fn a_backup_among_writers_is_one_state() {
     use recollex::lock::{FileLock, Lock as _};
-    use recollex::store::{Area, Change, Directory, Edit, Expect, Store as _};
+    use recollex::store::{About, Area, Change, Directory, Edit, Expect, Store as _};
     let home = Home::new();
     let root = home.path("memory");
     // Each commit writes its number to two files, so that a copy with two numbers is no state.
@@ -503,7 +508,7 @@ fn a_backup_among_writers_is_one_state() {
                         edit: Edit::Put(format!("{writer} {number}")),
                     };
                     let base = store.generation().unwrap();
-                    store.commit(&*guard, base, &[put("one"), put("two")]).unwrap();
+                    store.commit(&*guard, base, &[put("one"), put("two")], &About::default()).unwrap();
                     drop(guard);
                     std::thread::sleep(std::time::Duration::from_millis(3));
                 }

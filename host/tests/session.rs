@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use recollex::lock::{FileLock, Holder, Lock, LockError};
 use recollex::store::{
-    Area, ByteChunk, Change, CommitError, Committed, Directory, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk,
+    About, Area, ByteChunk, Change, CommitError, Committed, Directory, Entry, Guard, Page, Stamp, Store, StoreError,
+    TextChunk,
 };
 use recollex::types::Health;
 use recollex::workspace::{Query, Turn};
@@ -100,9 +101,15 @@ impl Store for Faulty {
         self.directory.read_bytes(area, path, at, offset, max)
     }
 
-    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
+    fn commit(
+        &self,
+        guard: &dyn Guard,
+        base: u64,
+        changes: &[Change],
+        about: &About,
+    ) -> Result<Committed, CommitError> {
         assert!(!self.panic.swap(false, Ordering::Relaxed), "as asked for");
-        self.directory.commit(guard, base, changes)
+        self.directory.commit(guard, base, changes, about)
     }
 
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {

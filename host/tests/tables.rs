@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use recollex::lock::{FileLock, Lock};
 use recollex::store::{
-    Area, ByteChunk, Change, CommitError, Committed, Directory, Edit, Entry, Guard, Page, Stamp, Store, StoreError,
-    TextChunk,
+    About, Area, ByteChunk, Change, CommitError, Committed, Directory, Edit, Entry, Guard, Page, Stamp, Store,
+    StoreError, TextChunk,
 };
 use recollex::types::{Finding, Health};
 use recollex::workspace::{Archived, Outcome, Report, Turn};
@@ -146,13 +146,19 @@ impl Store for Counting {
         Ok(chunk)
     }
 
-    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
+    fn commit(
+        &self,
+        guard: &dyn Guard,
+        base: u64,
+        changes: &[Change],
+        about: &About,
+    ) -> Result<Committed, CommitError> {
         for change in changes {
             if let Edit::Append { text, .. } | Edit::Put(text) = &change.edit {
                 self.committed.fetch_add(text.len() as u64, Ordering::Relaxed);
             }
         }
-        self.directory.commit(guard, base, changes)
+        self.directory.commit(guard, base, changes, about)
     }
 
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {
@@ -520,8 +526,14 @@ impl Store for Lying {
         self.inner.read_bytes(area, path, None, offset, max)
     }
 
-    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
-        self.inner.commit(guard, base, changes)
+    fn commit(
+        &self,
+        guard: &dyn Guard,
+        base: u64,
+        changes: &[Change],
+        about: &About,
+    ) -> Result<Committed, CommitError> {
+        self.inner.commit(guard, base, changes, about)
     }
 
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {

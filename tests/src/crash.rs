@@ -93,6 +93,7 @@ pub fn apply(files: &mut Files, changes: &[Change]) {
                 new.push_str(old.get(at..).unwrap_or_default());
                 files.insert(key, new);
             }
+            Edit::Keep => {}
             Edit::Delete => {
                 files.remove(&key);
             }

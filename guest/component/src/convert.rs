@@ -132,6 +132,12 @@ pub(crate) fn commit_error(error: CommitError) -> shared::Error {
             Some(path.clone()),
             "a file is where a directory is needed, or the reverse; move it away first",
         ),
+        CommitError::LockLost => shared::Error::Store(problem(
+            STORE_FAILED,
+            "lock-lost",
+            None,
+            "the lock was lost before anything was changed; try again",
+        )),
         CommitError::Failed((path, StoreError::Denied(why))) => shared::Error::Store(problem(
             STORE_FAILED,
             "denied",

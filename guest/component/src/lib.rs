@@ -18,6 +18,7 @@ mod session;
 mod shared;
 mod survey;
 mod tree;
+mod troubles;
 
 use bindings::exports::recollex::memory::workspace;
 

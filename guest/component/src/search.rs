@@ -112,6 +112,7 @@ impl Corpus {
             FileKind::Symlink => EntryKind::Symlink,
             FileKind::Special => EntryKind::Special,
             FileKind::Undecodable => EntryKind::Undecodable,
+            FileKind::Unreadable => EntryKind::Unreadable,
         };
         let class = verifier.file(&entry.path, kind);
         if !class.wants_content() {

@@ -11,7 +11,9 @@ use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock;
-use crate::bindings::recollex::memory::store::{self, Addition, Area, Change as StoreChange, Edit, Expect, StoreError};
+use crate::bindings::recollex::memory::store::{
+    self, About, Addition, Area, Change as StoreChange, Edit, Expect, StoreError,
+};
 use crate::cache;
 use crate::convert;
 use crate::panic;
@@ -20,6 +22,7 @@ use crate::records::Archive;
 use crate::search;
 use crate::survey::{Depth, Survey, Verification};
 use crate::tree;
+use crate::troubles;
 
 /// How often a change is planned again because another program came in between.
 const PLAN_TRIES: u32 = 4;
@@ -106,7 +109,8 @@ impl wit::GuestSession for Session {
             Some(id) => (id, false),
             None => {
                 let (id, change) = new_workspace_id();
-                store::commit(&guard, base, &[change]).map_err(|error| self.not_committed(error))?;
+                store::commit(&guard, base, &[change], &about("init", "a new workspace"))
+                    .map_err(|error| self.not_committed(error))?;
                 (id, true)
             }
         };
@@ -117,14 +121,15 @@ impl wit::GuestSession for Session {
     fn status(&self) -> Result<wit::Status, wit::Error> {
         self.allow(Verb::Status)?;
         let (summary, findings, revision) = self.survey(Depth::Findings, self.files())?.finish();
-        let holder = lock::current().ok().flatten();
+        let lock = lock::current().unwrap_or(lock::LockState { held: false, holder: None });
+        let troubles = troubles::below("");
         Ok(wit::Status {
-            health: convert::health(summary.health),
-            reasons: findings.into_iter().map(convert::finding).collect(),
+            health: troubles::worsen(convert::health(summary.health), !troubles.is_empty()),
+            reasons: findings.into_iter().map(convert::finding).chain(troubles).collect(),
             workspace: workspace_id()?.map(|id| id.to_string()),
             revision: revision.to_string(),
             counts: convert::counts(&summary.counts),
-            lock: wit::LockState { held: holder.is_some(), holder: holder.as_ref().map(convert::holder_in_words) },
+            lock: wit::LockState { held: lock.held, holder: lock.holder.as_ref().map(convert::holder_in_words) },
         })
     }
 
@@ -155,10 +160,11 @@ impl wit::GuestSession for Session {
             }
             let mut changes: Vec<StoreChange> =
                 plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
+            let about = about("archive", format!("into {} conversations", plan.changes.len()));
             if workspace_id()?.is_none() {
                 changes.push(new_workspace_id().1);
             }
-            match store::commit(&guard, base, &changes) {
+            match store::commit(&guard, base, &changes, &about) {
                 Ok(committed) => {
                     let contents =
                         plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
@@ -211,7 +217,7 @@ impl wit::GuestSession for Session {
         let prefix = visible_prefix(&prefix)?;
         let survey = Survey::start(prefix, &self.settings.limits(), Depth::Everything, self.files())
             .map_err(|error| at_prefix(error, prefix))?;
-        Ok(wit::Verification::new(Verification::new(survey)))
+        Ok(wit::Verification::new(Verification::new(survey, troubles::below(prefix))))
     }
 }
 
@@ -273,6 +279,11 @@ pub(crate) fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
         Err(StoreError::NotFound | StoreError::NotText(_)) => Ok(None),
         Err(error) => Err(convert::store_error(error, Some(path))),
     }
+}
+
+/// What a commit is, for people. Nothing here removes anything.
+fn about(verb: &str, note: impl Into<String>) -> About {
+    About { verb: verb.to_owned(), note: note.into(), erases: false }
 }
 
 fn new_workspace_id() -> (WorkspaceId, StoreChange) {

@@ -16,6 +16,7 @@ use crate::cache;
 use crate::convert;
 use crate::session;
 use crate::tree::{self, Reader};
+use crate::troubles;
 
 /// The one file of the runtime directory that is part of a revision, and the path it has there.
 const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json");
@@ -114,6 +115,7 @@ impl Survey {
                 Kind::Symlink => EntryKind::Symlink,
                 Kind::Special => EntryKind::Special,
                 Kind::Undecodable => EntryKind::Undecodable,
+                Kind::Unreadable => EntryKind::Unreadable,
             };
             self.verifier.file(&entry.path, kind);
             if !tree::is_file(&entry) {
@@ -266,28 +268,35 @@ impl Progress {
 }
 
 /// The export: a survey whose findings are taken out as it goes.
-pub(crate) struct Verification(RefCell<Survey>);
+pub(crate) struct Verification {
+    survey: RefCell<Survey>,
+    /// What the store told, until it is handed out.
+    troubles: RefCell<Vec<wit::Finding>>,
+    is_troubled: bool,
+}
 
 impl Verification {
-    pub(crate) fn new(survey: Survey) -> Self {
-        Self(RefCell::new(survey))
+    pub(crate) fn new(survey: Survey, troubles: Vec<wit::Finding>) -> Self {
+        let is_troubled = !troubles.is_empty();
+        Self { survey: RefCell::new(survey), troubles: RefCell::new(troubles), is_troubled }
     }
 }
 
 impl wit::GuestVerification for Verification {
     fn step(&self, bytes: u64) -> Result<Option<Vec<wit::Finding>>, wit::Error> {
-        let mut survey = self.0.borrow_mut();
+        let mut survey = self.survey.borrow_mut();
         let more = survey.step(bytes);
-        let findings: Vec<_> = survey.verifier.take_findings(usize::MAX).into_iter().map(convert::finding).collect();
+        let mut findings = self.troubles.take();
+        findings.extend(survey.verifier.take_findings(usize::MAX).into_iter().map(convert::finding));
         Ok((more || !findings.is_empty()).then_some(findings))
     }
 
     fn report(&self) -> wit::Report {
-        let survey = self.0.borrow();
+        let survey = self.survey.borrow();
         let summary = survey.verifier.summary();
         wit::Report {
-            ok: summary.ok,
-            health: convert::health(summary.health),
+            ok: summary.ok && !self.is_troubled,
+            health: troubles::worsen(convert::health(summary.health), self.is_troubled),
             revision: survey.revision.clone().finish().to_string(),
             counts: convert::counts(&summary.counts),
             findings_dropped: summary.findings_dropped,

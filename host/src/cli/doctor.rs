@@ -82,7 +82,7 @@ pub fn run(args: &Doctor, context: &Context) -> Result<Exit, Failure> {
         let store = Directory::new(root);
         // Completing a commit is itself what may leave something to see to: one more look, under the same lock.
         for _ in 0..2 {
-            for Ailment { finding, cure } in maintenance::examine(root, guard.is_some()).map_err(failed)?.ailments {
+            for Ailment { finding, cure, .. } in maintenance::examine(root, guard.is_some()).map_err(failed)?.ailments {
                 let Some(cure) = cure else { continue };
                 if let Some(guard) = &guard {
                     cure.apply(&store, &**guard)
@@ -99,14 +99,20 @@ pub fn run(args: &Doctor, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
     // This machine first: what is wrong with it may keep the component from looking any further.
     let examination = maintenance::examine(root, false).map_err(failed)?;
-    let findings: Vec<Finding> = examination.ailments.iter().map(|ailment| ailment.finding.clone()).collect();
+    let (by_store, more): (Vec<_>, Vec<_>) = examination.ailments.iter().partition(|ailment| ailment.by_store);
+    let findings = |ailments: Vec<&Ailment>| ailments.iter().map(|ailment| ailment.finding.clone()).collect::<Vec<_>>();
+    let (by_store, more): (Vec<Finding>, Vec<Finding>) = (findings(by_store), findings(more));
     let mut report = Report::new(&context.out);
-    report.findings(&findings);
+    report.findings(&more);
     let mut outcome = match verify_workspace(context, &mut session, "", &mut report) {
         Ok(outcome) => outcome,
-        Err(failure) => return report.broken_off(context, failure),
+        Err(failure) => {
+            // What the component would have told of the store.
+            report.findings(&by_store);
+            return report.broken_off(context, failure);
+        }
     };
-    outcome.ok &= findings.iter().all(is_remark);
+    outcome.ok &= more.iter().all(is_remark);
     let is_curable = examination.ailments.iter().any(|ailment| ailment.cure.is_some());
 
     let machine = view(context, &examination.machine);

@@ -272,6 +272,8 @@ impl From<CommitError> for Failure {
                     .at_path(planned)
                     .next("use the spelling that is there")
             }
+            CommitError::LockLost => Self::new("TRANSACTION_FAILURE_UNKNOWN", "lock-lost", message, Exit::LOCKED)
+                .next("nothing was changed; try again"),
             CommitError::WrongKind(path) => Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED)
                 .at_path(path)
                 .next("move what is in the way aside"),

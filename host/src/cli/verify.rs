@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use recollex::types::{Counts, Finding, Health, Severity};
-use recollex::{Runtime, Session, maintenance};
+use recollex::{Runtime, Session};
 use serde::Serialize;
 
 use super::args::Verify;
@@ -66,16 +66,8 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         Target::Directory(root) => {
             session = context.open(&runtime, &root)?;
             verify_workspace(context, &mut session, "", &mut report)
-                .and_then(|outcome| glance(&root, outcome, &mut report))
         }
-        Target::Inside(prefix) => {
-            let outcome = verify_workspace(context, &mut session, &prefix, &mut report);
-            if prefix.is_empty() {
-                outcome.and_then(|outcome| glance(&context.setup.workspace, outcome, &mut report))
-            } else {
-                outcome
-            }
-        }
+        Target::Inside(prefix) => verify_workspace(context, &mut session, &prefix, &mut report),
     };
     // A document that has begun is ended, so that a reader gets the findings up to here; the error follows on stderr.
     let outcome = match outcome {
@@ -173,14 +165,6 @@ pub fn verify_workspace(
         counts: end.counts,
         dropped: end.findings_dropped,
     })
-}
-
-/// Adds what the component cannot see: an unfinished commit, conflicts kept aside, names that are one to some media.
-fn glance(root: &Path, outcome: Outcome, report: &mut Report<'_>) -> Result<Outcome, Failure> {
-    let found = maintenance::glance(root).map_err(|error| Failure::store("examine the workspace", &error))?;
-    let found: Vec<Finding> = found.into_iter().map(|ailment| ailment.finding).collect();
-    report.findings(&found);
-    Ok(Outcome { ok: outcome.ok && found.iter().all(is_remark), ..outcome })
 }
 
 /// Whether a finding leaves a workspace clean.

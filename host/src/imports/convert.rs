@@ -25,6 +25,7 @@ impl From<store::Kind> for wit::store::Kind {
             store::Kind::Symlink => Self::Symlink,
             store::Kind::Special => Self::Special,
             store::Kind::Undecodable => Self::Undecodable,
+            store::Kind::Unreadable => Self::Unreadable,
         }
     }
 }
@@ -110,6 +111,7 @@ impl From<wit::store::Edit> for store::Edit {
             wit::store::Edit::Splice(splices) => Self::Splice(splices.into_iter().map(Into::into).collect()),
             wit::store::Edit::Delete => Self::Delete,
             wit::store::Edit::MoveTo(path) => Self::MoveTo(path),
+            wit::store::Edit::Keep => Self::Keep,
         }
     }
 }
@@ -121,6 +123,21 @@ impl From<wit::store::Change> for store::Change {
     }
 }
 
+impl From<wit::store::About> for store::About {
+    fn from(about: wit::store::About) -> Self {
+        let wit::store::About { verb, note, erases } = about;
+        let about = Self::new(&verb, &note);
+        if erases { about.erasing() } else { about }
+    }
+}
+
+impl From<store::Trouble> for wit::store::Trouble {
+    fn from(trouble: store::Trouble) -> Self {
+        let store::Trouble { code, path, message } = trouble;
+        Self { code: code.to_owned(), path, message }
+    }
+}
+
 impl From<store::CommitError> for wit::store::CommitError {
     fn from(error: store::CommitError) -> Self {
         match error {
@@ -128,6 +145,7 @@ impl From<store::CommitError> for wit::store::CommitError {
             store::CommitError::Changed(path) => Self::Changed(path),
             store::CommitError::Collision { planned, existing } => Self::Collision((planned, existing)),
             store::CommitError::WrongKind(path) => Self::WrongKind(path),
+            store::CommitError::LockLost => Self::LockLost,
             store::CommitError::Failed { path, error } => Self::Failed((path, error.into())),
         }
     }
@@ -144,6 +162,12 @@ impl From<lock::Holder> for wit::lock::Holder {
     fn from(holder: lock::Holder) -> Self {
         let lock::Holder { process, purpose } = holder;
         Self { process, purpose }
+    }
+}
+
+impl From<Option<lock::Holder>> for wit::lock::LockState {
+    fn from(holder: Option<lock::Holder>) -> Self {
+        Self { held: holder.is_some(), holder: holder.map(Into::into) }
     }
 }
 

@@ -24,6 +24,8 @@ use crate::store::{self, Guard, Store};
 const READ_BYTES: u32 = 8 << 20;
 /// Entries at most in one page of a listing.
 const PAGE_ENTRIES: u32 = 10_000;
+/// Troubles at most that a component is told: the first ones are what a person reads.
+const TROUBLES: usize = 1000;
 /// What a log line, event or step of progress counts for beside its text, so that empty ones count too.
 const LINE: usize = 64;
 /// So much of the component's last error line is kept for the message of a trap.
@@ -99,8 +101,8 @@ impl wit::lock::Host for Host {
         }
     }
 
-    fn current(&mut self) -> wasmtime::Result<Result<Option<wit::lock::Holder>, wit::lock::LockError>> {
-        Ok(self.lock.current().map(|holder| holder.map(Into::into)).map_err(Into::into))
+    fn current(&mut self) -> wasmtime::Result<Result<wit::lock::LockState, wit::lock::LockError>> {
+        Ok(self.lock.current().map(Into::into).map_err(Into::into))
     }
 }
 
@@ -166,13 +168,22 @@ impl wit::store::Host for Host {
         guard: Resource<HeldGuard>,
         base: u64,
         changes: Vec<wit::store::Change>,
+        about: wit::store::About,
     ) -> wasmtime::Result<Result<wit::store::Committed, wit::store::CommitError>> {
         let changes: Vec<store::Change> = changes.into_iter().map(Into::into).collect();
         // All or nothing begins here: the call is stopped before the commit or after it.
         self.meter.check_time()?;
         self.meter.charge(changes.iter().map(size).sum())?;
+        self.meter.charge(about.verb.len().saturating_add(about.note.len()))?;
         let guard = self.guards.get(&guard)?;
-        Ok(self.store.commit(&*guard.0, base, &changes).map(Into::into).map_err(Into::into))
+        Ok(self.store.commit(&*guard.0, base, &changes, &about.into()).map(Into::into).map_err(Into::into))
+    }
+
+    fn troubles(&mut self) -> wasmtime::Result<Result<Vec<wit::store::Trouble>, wit::store::StoreError>> {
+        Ok(match self.store.troubles() {
+            Ok(troubles) => Ok(troubles.into_iter().take(TROUBLES).map(Into::into).collect()),
+            Err(error) => Err(error.into()),
+        })
     }
 
     fn put_cache(
@@ -204,13 +215,24 @@ fn size(change: &store::Change) -> usize {
     let edit = match &change.edit {
         store::Edit::Put(text) | store::Edit::Append { text, .. } | store::Edit::MoveTo(text) => text.len(),
         store::Edit::Splice(splices) => splices.iter().map(|splice| splice.insert.len()).sum(),
-        store::Edit::Delete => 0,
+        store::Edit::Delete | store::Edit::Keep => 0,
     };
     change.path.len().saturating_add(edit)
 }
 
 /// This host has no model: the contract lets it say so, and everything that needs none works.
 impl wit::model::Host for Host {
+    fn describe(&mut self, _purpose: String) -> wasmtime::Result<wit::model::ModelInfo> {
+        Ok(wit::model::ModelInfo {
+            configured: false,
+            model: None,
+            context: None,
+            max_output: None,
+            tools: false,
+            dimensions: None,
+        })
+    }
+
     fn complete(
         &mut self,
         _request: wit::model::Request,
@@ -218,7 +240,7 @@ impl wit::model::Host for Host {
         Ok(Err(unconfigured("no language model is configured in this host")))
     }
 
-    fn count_tokens(&mut self, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
+    fn count_tokens(&mut self, _vocabulary: String, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
         // Without a vocabulary the only number that is never too low is the number of bytes: every vocabulary that
         // covers all text falls back to single bytes, and none spends more than a token on one.
         let tokens = texts.iter().map(|text| u32::try_from(text.len()).unwrap_or(u32::MAX)).collect();
@@ -229,6 +251,7 @@ impl wit::model::Host for Host {
         &mut self,
         _texts: Vec<String>,
         _role: wit::model::EmbeddingRole,
+        _deadline_ms: u32,
     ) -> wasmtime::Result<Result<wit::model::Embeddings, wit::model::ModelError>> {
         Ok(Err(unconfigured("no embedding model is configured in this host")))
     }
@@ -238,6 +261,7 @@ fn unconfigured(message: &str) -> wit::model::ModelError {
     wit::model::ModelError {
         kind: wit::model::ModelErrorKind::Unconfigured,
         retryable: false,
+        retry_after_ms: None,
         message: message.to_owned(),
     }
 }
@@ -273,13 +297,14 @@ impl wit::types::Host for Host {}
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
     use crate::lock::{Holder, LockError};
     use crate::observer::Level;
     use crate::store::{
-        Area, ByteChunk, Change, CommitError, Committed, Entry, FileId, Page, Stamp, StoreError, TextChunk,
+        About, Area, ByteChunk, Change, CommitError, Committed, Entry, FileId, Page, Stamp, StoreError, TextChunk,
+        Trouble,
     };
     use wit::lock::{Host as _, HostGuard as _};
     use wit::log::Host as _;
@@ -293,6 +318,8 @@ mod tests {
         waits: Mutex<Vec<u32>>,
         asked: Mutex<Vec<u32>>,
         commits: AtomicUsize,
+        abouts: Mutex<Vec<About>>,
+        is_lost: AtomicBool,
         lines: Mutex<Vec<String>>,
     }
 
@@ -322,7 +349,8 @@ mod tests {
         }
 
         fn current(&self) -> Result<Option<Holder>, LockError> {
-            Ok(None)
+            let is_held = self.guards.load(Ordering::Relaxed) > 0;
+            Ok(is_held.then_some(Holder { process: Some(7), purpose: None }))
         }
     }
 
@@ -350,9 +378,18 @@ mod tests {
             Err(StoreError::NotFound)
         }
 
-        fn commit(&self, _: &dyn Guard, _: u64, _: &[Change]) -> Result<Committed, CommitError> {
+        fn commit(&self, _: &dyn Guard, _: u64, _: &[Change], about: &About) -> Result<Committed, CommitError> {
+            if self.is_lost.load(Ordering::Relaxed) {
+                return Err(CommitError::LockLost);
+            }
             self.commits.fetch_add(1, Ordering::Relaxed);
+            self.abouts.lock().unwrap().push(about.clone());
             Ok(Committed { generation: 8, stamps: Vec::new() })
+        }
+
+        fn troubles(&self) -> Result<Vec<Trouble>, StoreError> {
+            let trouble = Trouble { code: "odd", path: None, message: "it is odd".to_owned() };
+            Ok(vec![trouble; TROUBLES + 1])
         }
 
         fn put_cache(&self, _: &str, _: &[u8]) -> Result<Stamp, StoreError> {
@@ -390,6 +427,55 @@ mod tests {
         }
     }
 
+    fn about() -> wit::store::About {
+        wit::store::About { verb: String::new(), note: String::new(), erases: false }
+    }
+
+    #[test]
+    fn what_a_commit_is_comes_to_the_store_cut_to_a_line() {
+        let (probe, mut host) = host(Limits::default());
+        let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        let verb = "\u{e9}".repeat(20);
+        let about = wit::store::About { verb, note: format!("{}\nmore", "x".repeat(255)), erases: true };
+        let committed = host.commit(Resource::new_borrow(guard.rep()), 7, Vec::new(), about).expect("no trap");
+        assert_eq!(committed.map(|committed| committed.generation), Ok(8));
+        let expected = About::new(&"\u{e9}".repeat(16), &"x".repeat(255)).erasing();
+        assert_eq!(*probe.abouts.lock().unwrap(), [expected]);
+
+        probe.is_lost.store(true, Ordering::Relaxed);
+        let refused = host.commit(Resource::new_borrow(guard.rep()), 7, Vec::new(), self::about()).expect("no trap");
+        assert!(matches!(refused, Err(wit::store::CommitError::LockLost)), "{refused:?}");
+    }
+
+    #[test]
+    fn whether_the_lock_is_held_is_said_beside_who_holds_it() {
+        let (_, mut host) = host(Limits::default());
+        let free = wit::lock::LockState { held: false, holder: None };
+        assert_eq!(host.current().expect("no trap"), Ok(free));
+        let _guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
+        let holder = wit::lock::Holder { process: Some(7), purpose: None };
+        let held = wit::lock::LockState { held: true, holder: Some(holder) };
+        assert_eq!(host.current().expect("no trap"), Ok(held));
+    }
+
+    #[test]
+    fn troubles_come_in_a_bounded_number() {
+        let (_, mut host) = host(Limits::default());
+        let troubles = host.troubles().expect("no trap").expect("troubles");
+        assert_eq!((troubles.len(), &*troubles[0].code, &troubles[0].path), (TROUBLES, "odd", &None));
+    }
+
+    #[test]
+    fn a_host_without_models_says_so() {
+        let (_, mut host) = host(Limits::default());
+        for purpose in ["writer", "embed", ""] {
+            let info = host.describe(purpose.to_owned()).expect("no trap");
+            assert_eq!((info.configured, info.model, info.tools, info.dimensions), (false, None, false, None));
+        }
+        let error = host.embed(Vec::new(), wit::model::EmbeddingRole::Query, 0).expect("no trap").expect_err("none");
+        assert_eq!((error.kind, error.retry_after_ms), (wit::model::ModelErrorKind::Unconfigured, None));
+    }
+
     #[test]
     fn the_end_of_the_host_gives_the_lock_back() {
         let (probe, mut host) = host(Limits::default());
@@ -421,7 +507,7 @@ mod tests {
         let commit = |host: &mut Host, text: &str| {
             let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
             let borrowed = Resource::new_borrow(guard.rep());
-            let outcome = host.commit(borrowed, 7, vec![put(text)]);
+            let outcome = host.commit(borrowed, 7, vec![put(text)], about());
             host.drop(guard).expect("no trap");
             outcome
         };
@@ -442,7 +528,7 @@ mod tests {
         let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
         let borrowed = Resource::new_borrow(guard.rep());
         host.drop(guard).expect("no trap");
-        assert!(host.commit(borrowed, 7, Vec::new()).is_err());
+        assert!(host.commit(borrowed, 7, Vec::new(), about()).is_err());
         assert_eq!(probe.commits.load(Ordering::Relaxed), 0);
     }
 
@@ -450,7 +536,7 @@ mod tests {
     fn a_commit_after_the_deadline_is_not_begun() {
         let (probe, mut host) = host(Limits { deadline: Duration::ZERO, ..Limits::default() });
         let guard = host.acquire(0, String::new()).expect("no trap").expect("a guard");
-        assert!(host.commit(Resource::new_borrow(guard.rep()), 7, vec![put("")]).is_err());
+        assert!(host.commit(Resource::new_borrow(guard.rep()), 7, vec![put("")], about()).is_err());
         assert_eq!(probe.commits.load(Ordering::Relaxed), 0);
     }
 
@@ -500,7 +586,8 @@ mod tests {
     #[test]
     fn tokens_are_never_counted_too_low() {
         let (_, mut host) = host(Limits::default());
-        let counts = host.count_tokens(vec![String::new(), "a\u{20ac}".to_owned()]).expect("no trap");
+        let counts =
+            host.count_tokens("o200k_base".to_owned(), vec![String::new(), "a\u{20ac}".to_owned()]).expect("no trap");
         assert_eq!((counts.tokens, counts.exact), (vec![0, 4], false));
     }
 }

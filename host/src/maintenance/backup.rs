@@ -14,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 use super::bundle::{
     BackupError, FILES_MAX, FORMAT, MANIFEST, Manifest, Member, PIECE, Progress, RUNTIME_FILES, SUM, header, hex, utc,
 };
-use super::doctor::{Twins, each_entry};
-use crate::store::{Area, Directory, Guard, Kind, Stamp, Store as _, StoreError};
+use super::doctor::each_entry;
+use crate::store::{Area, Directory, Guard, Kind, Stamp, Store as _, StoreError, Twins};
 
 /// A backup that was made.
 #[derive(Clone, Debug)]

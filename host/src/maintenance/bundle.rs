@@ -17,9 +17,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::doctor::Twins;
 use crate::store::path::{MAX_PATH, RelPath};
-use crate::store::{Area, CommitError, StoreError};
+use crate::store::{Area, CommitError, StoreError, Twins};
 
 /// The version of the format that is written, and the newest that is read.
 pub const FORMAT: u32 = 1;

@@ -4,17 +4,13 @@
 //! Neither changes anything. A [`Cure`] does what the next writer would do anyway, or narrows permissions, or removes
 //! what can be made again.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::lock::{FileLock, Holder, Lock as _, LockError};
 use crate::store::{
-    Area, Directory, Guard, JournalState, KeptEdit, Kind, RuntimeKind, Store as _, StoreError, WideMode, path, place,
+    Area, Directory, Guard, JournalState, Kind, RuntimeKind, Store as _, StoreError, Trouble, WideMode, path, place,
 };
 use crate::types::{Finding, Severity};
-
-/// What OpenProgram moves files to while it installs new ones, in the workspace's root.
-const BLOCK_BACKUP: &str = ".scriptorium-block-backup";
 
 /// How every cache file of this program begins.
 const CACHE_MAGIC: &[u8] = b"RCLX";
@@ -26,6 +22,8 @@ pub struct Ailment {
     pub finding: Finding,
     /// What can be done about it without a doubt; none if a person must decide.
     pub cure: Option<Cure>,
+    /// The store tells it to everyone ([`Store::troubles`](crate::store::Store::troubles)): `verify` finds it too.
+    pub by_store: bool,
 }
 
 /// What can be done without a doubt.
@@ -100,39 +98,16 @@ fn finding(code: &str, severity: Severity, path: Option<String>, message: impl I
 }
 
 fn incurable(finding: Finding) -> Ailment {
-    Ailment { finding, cure: None }
+    Ailment { finding, cure: None, by_store: false }
 }
 
-/// What every check of a workspace should tell besides what the component finds: a commit that is not in place, what was
-/// kept aside, another program's half install, names that are one to some file systems.
-///
-/// # Errors
-/// As the medium fails.
-pub fn glance(root: &Path) -> Result<Vec<Ailment>, StoreError> {
-    let store = Directory::new(root);
-    let is_held = FileLock::new(root).current().is_ok_and(|holder| holder.is_some());
-    glance_at(&store, is_held)
-}
-
-fn glance_at(store: &Directory, is_held: bool) -> Result<Vec<Ailment>, StoreError> {
-    let root = store.root();
-    let mut found = Vec::new();
-    found.extend(journal(store, is_held)?);
-    if is_unreadable(store)? {
-        return Ok(found);
-    }
-    kept(store, &mut found)?;
-    if !is_held && root.join(BLOCK_BACKUP).symlink_metadata().is_ok() {
-        found.push(incurable(finding(
-            "half-install",
-            Severity::Error,
-            Some(BLOCK_BACKUP.to_owned()),
-            "another program stopped while it was installing new files; the ones it replaced lie here: start that \
-             program once, or compare and move them back",
-        )));
-    }
-    twins(store, &mut found)?;
-    Ok(found)
+/// What the store tells, and what can be done about it.
+fn told_by_store(store: &Directory, is_held: bool) -> Result<Vec<Ailment>, StoreError> {
+    let ailment = |Trouble { code, path, message }| {
+        let cure = matches!(code, "journal-pending" | "journal-damaged").then_some(Cure::Recover);
+        Ailment { finding: finding(code, Severity::Warning, path, message), cure, by_store: true }
+    };
+    Ok(store.troubles_beside(is_held)?.into_iter().map(ailment).collect())
 }
 
 /// Whether a newer version left something that nobody else can read past.
@@ -149,7 +124,7 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
     let mut found = Vec::new();
     let holder = if locked { None } else { lock(root, &mut found)? };
     let is_held = holder.is_some();
-    found.extend(glance_at(&store, is_held)?);
+    found.extend(told_by_store(&store, is_held)?);
 
     let runtime = store.runtime_kind()?;
     if runtime == RuntimeKind::Unusable {
@@ -164,7 +139,7 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
         for path in store.leftovers()? {
             let message = "left by a writer that did not finish; it is of no use";
             let finding = finding("leftover-file", Severity::Info, Some(path), message);
-            found.push(Ailment { finding, cure: Some(Cure::Sweep) });
+            found.push(Ailment { finding, cure: Some(Cure::Sweep), by_store: false });
         }
     }
     for wide in store.wide_modes()? {
@@ -172,7 +147,7 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
         let what = if wide.is_directory { "0700" } else { "0600" };
         let message = format!("mode {:04o}: others than the owner may use it; {what} is enough", wide.mode);
         let finding = finding("wide-mode", Severity::Warning, Some(shown), message);
-        found.push(Ailment { finding, cure: Some(Cure::Narrow(wide)) });
+        found.push(Ailment { finding, cure: Some(Cure::Narrow(wide)), by_store: false });
     }
     let (cache_files, cache_bytes) = if is_unreadable(&store)? { (0, 0) } else { cache(&store, &mut found)? };
     let machine = Machine {
@@ -185,119 +160,6 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
         cache_bytes,
     };
     Ok(Examination { ailments: found, machine })
-}
-
-fn journal(store: &Directory, is_held: bool) -> Result<Option<Ailment>, StoreError> {
-    let path = || Some(format!("{}/recollex/journal", place::runtime_of(store.root())));
-    Ok(match store.journal()? {
-        JournalState::Absent | JournalState::Settled => None,
-        // Its writer is at work.
-        JournalState::Pending { .. } if is_held => None,
-        JournalState::Pending { changes } => Some(Ailment {
-            finding: finding(
-                "journal-pending",
-                Severity::Warning,
-                path(),
-                format!(
-                    "a commit of {changes} changes is made and not yet in place: readers here see it, other programs do \
-                     not; the next writer completes it"
-                ),
-            ),
-            cure: Some(Cure::Recover),
-        }),
-        JournalState::Newer { version } => Some(incurable(finding(
-            "journal-newer",
-            Severity::Error,
-            path(),
-            format!("a commit of a newer version (journal {version}) is unfinished: use that version once"),
-        ))),
-        JournalState::Damaged => Some(Ailment {
-            finding: finding(
-                "journal-damaged",
-                Severity::Error,
-                path(),
-                "the medium damaged it, and what the last commit was to do is unknown; the next writer keeps it aside",
-            ),
-            cure: Some(Cure::Recover),
-        }),
-    })
-}
-
-fn kept(store: &Directory, found: &mut Vec<Ailment>) -> Result<(), StoreError> {
-    for kept in store.kept()? {
-        let place = kept.content.as_deref().unwrap_or(Path::new("")).display();
-        let what = match &kept.edit {
-            KeptEdit::Replace => {
-                format!("another program changed it before our version was in place, which lies in {place}")
-            }
-            KeptEdit::Append => {
-                format!("another program changed it before our addition was in place, which lies in {place}")
-            }
-            KeptEdit::Delete => "it was to be removed, and another program changed it first".to_owned(),
-            KeptEdit::Move(to) => format!("it was to be moved to {to}, and another program came first"),
-            KeptEdit::Journal => format!("a damaged journal, with the files it may have meant, lies in {place}"),
-        };
-        let message = format!("{what}; compare, take what is wanted, and delete what was kept aside");
-        let path = Some(kept.path).filter(|path| !path.is_empty());
-        found.push(incurable(finding("recovery-conflict", Severity::Warning, path, message)));
-    }
-    Ok(())
-}
-
-/// Names that some file systems take for one: a copy of the workspace to such a one would lose a file.
-fn twins(store: &Directory, found: &mut Vec<Ailment>) -> Result<(), StoreError> {
-    for (one, other) in path_twins(store)? {
-        let message = format!("and {one} are one name to some file systems: rename one of them");
-        found.push(incurable(finding("path-twins", Severity::Warning, Some(other), message)));
-    }
-    Ok(())
-}
-
-/// The shortest prefixes that are one name to some file systems, the one that sorts first first.
-pub(super) fn path_twins(store: &Directory) -> Result<Vec<(String, String)>, StoreError> {
-    let mut seen = Twins::default();
-    let mut found = Vec::new();
-    each_entry(store, Area::Tree, &mut |entry| {
-        found.extend(seen.add(&entry.path));
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Paths, by what some file systems take them for.
-#[derive(Default)]
-pub(super) struct Twins {
-    spelled: HashMap<String, String>,
-}
-
-impl Twins {
-    /// Adds a path; its shortest prefix that has a twin, behind that twin, if the pair was not told yet.
-    pub(super) fn add(&mut self, path: &str) -> Option<(String, String)> {
-        let mut key = String::with_capacity(path.len());
-        let mut end = 0;
-        for part in path.split('/') {
-            if end > 0 {
-                key.push('/');
-                end += 1;
-            }
-            key.push_str(&path::fold(part));
-            end += part.len();
-            let prefix = path.get(..end).unwrap_or(path);
-            match self.spelled.get(&key) {
-                None => {
-                    self.spelled.insert(key.clone(), prefix.to_owned());
-                }
-                Some(known) if known == prefix => {}
-                Some(known) => {
-                    let pair = (known.clone(), prefix.to_owned());
-                    // The next file below the same prefix is no news.
-                    self.spelled.insert(key, prefix.to_owned());
-                    return Some(pair);
-                }
-            }
-        }
-        None
-    }
 }
 
 /// Visits an area's entries in order.
@@ -365,28 +227,9 @@ fn cache(store: &Directory, found: &mut Vec<Ailment>) -> Result<(u64, u64), Stor
             let shown = format!("{}/{}", path::CACHE, entry.path);
             let message = "no cache of this program, or a damaged one; it is of no use";
             let finding = finding("damaged-cache", Severity::Warning, Some(shown), message);
-            found.push(Ailment { finding, cure: Some(Cure::DropCache(entry.path)) });
+            found.push(Ailment { finding, cure: Some(Cure::DropCache(entry.path)), by_store: false });
         }
         Ok(())
     })?;
     Ok((files, bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn twins_are_told_once_at_their_shortest_prefix() {
-        let mut twins = Twins::default();
-        assert_eq!(twins.add("sources/A/x.md"), None);
-        assert_eq!(twins.add("sources/A/y.md"), None);
-        assert_eq!(twins.add("sources/a/x.md"), Some(("sources/A".to_owned(), "sources/a".to_owned())));
-        assert_eq!(twins.add("sources/a/z.md"), None);
-        assert_eq!(twins.add("topics/cafe\u{301}.md"), None);
-        assert_eq!(
-            twins.add("topics/caf\u{e9}.md"),
-            Some(("topics/cafe\u{301}.md".to_owned(), "topics/caf\u{e9}.md".to_owned()))
-        );
-    }
 }

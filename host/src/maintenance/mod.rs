@@ -12,7 +12,7 @@ pub use backup::{Backup, backup, name};
 pub use bundle::{
     BackupError, FILES_MAX, FORMAT, MANIFEST_BYTES_MAX, Manifest, Member, Progress, RUNTIME_FILES, check,
 };
-pub use doctor::{Ailment, Cure, Examination, Machine, examine, glance};
+pub use doctor::{Ailment, Cure, Examination, Machine, examine};
 pub use restore::{Plan, plan, restore};
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::bundle::{BackupError, Manifest, Members, Open, PIECE, Progress, RUNTIME_FILES, each_piece, hex};
 use super::doctor::each_entry;
 use crate::store::{
-    Area, Change, Committed, Directory, Edit, Expect, Feed, Guard, Kind, Stamp, Store as _, StoreError,
+    About, Area, Change, Committed, Directory, Edit, Expect, Feed, Guard, Kind, Stamp, Store as _, StoreError,
 };
 
 /// What restoring would do, or did.
@@ -152,7 +152,7 @@ pub fn restore(
     let mut archive = tar::Archive::new(std::io::BufReader::with_capacity(PIECE, backup));
     let members = Members::new(&mut archive)?;
     let mut feed = FromBackup { members, manifest, plan, done: 0, progress, error: None };
-    match store.commit_fed(guard, base, &plan.changes, &mut feed) {
+    match store.commit_fed(guard, base, &plan.changes, &mut feed, &About::new("restore", "")) {
         Ok(committed) => Ok(committed),
         Err(error) => Err(feed.error.unwrap_or(BackupError::Commit(error))),
     }

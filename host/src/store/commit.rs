@@ -29,18 +29,22 @@ use super::path::{LOCK, RelPath, fold};
 use super::place::Place;
 use super::redo;
 use super::undo;
-use super::{Area, Change, CommitError, Committed, Edit, Expect, Guard, Splice, Stamp, Store as _, StoreError};
+use super::{About, Area, Change, CommitError, Committed, Edit, Expect, Guard, Splice, Stamp, Store as _, StoreError};
 
-/// Opens a workspace to write in it, if `guard` is its lock's.
-pub(super) fn open(place: &Place, guard: &dyn Guard) -> Result<Ground, StoreError> {
-    let not_held = || StoreError::Denied("the lock of this workspace is not held".to_owned());
-    let ground = Ground::open(place)?.ok_or_else(not_held)?;
-    let runtime = ground.runtime().ok_or_else(not_held)?;
+/// Opens a workspace to write in it. None: `guard` is not its lock's, or no longer.
+fn open_locked(place: &Place, guard: &dyn Guard) -> Result<Option<Ground>, StoreError> {
+    let Some(ground) = Ground::open(place)? else { return Ok(None) };
+    let Some(runtime) = ground.runtime() else { return Ok(None) };
     let lock = disk::look(runtime, LOCK).map_err(|error| disk::store_error(error, "looking for the lock"))?;
     if guard.file().is_none() || lock.as_ref().map(disk::identity) != guard.file() {
-        return Err(not_held());
+        return Ok(None);
     }
-    ground.with_own()
+    ground.with_own().map(Some)
+}
+
+/// Opens a workspace to mend it, which is no commit: without the lock it is `Denied`.
+pub(super) fn open(place: &Place, guard: &dyn Guard) -> Result<Ground, StoreError> {
+    open_locked(place, guard)?.ok_or_else(|| StoreError::Denied(CommitError::LockLost.to_string()))
 }
 
 /// Completes what a writer that died left. The generation after that.
@@ -122,11 +126,12 @@ pub(super) fn commit(
     base: u64,
     changes: &[Change],
     contents: &mut dyn Contents,
+    about: &About,
 ) -> Result<Committed, CommitError> {
     let failed = |error| CommitError::Failed { path: String::new(), error };
     let journal_failed = |error| failed(disk::store_error(error, "writing the journal"));
 
-    let ground = open(&store.place, guard).map_err(failed)?;
+    let ground = open_locked(&store.place, guard).map_err(failed)?.ok_or(CommitError::LockLost)?;
     let own = ground.own().ok_or_else(|| failed(StoreError::NotFound))?;
     let (generation, _) = recover(&ground).map_err(failed)?;
     if generation != base {
@@ -182,7 +187,11 @@ pub(super) fn commit(
         Origin::Change => undo::Place::commit(base),
         Origin::Noted(place) => place,
     };
-    let noted = store.undo.as_ref().and_then(|limits| {
+    if about.erases() {
+        // What is to be gone may be in older versions too, and past this commit none of them could be brought back.
+        undo::forget_all(own).map_err(failed)?;
+    }
+    let noted = store.undo.as_ref().filter(|_| !about.erases()).and_then(|limits| {
         undo::prepare(&ground, &pending, &befores, place, limits).map(|prepared| (prepared, limits))
     });
     let run = match journal::install(own, &bytes) {
@@ -321,6 +330,7 @@ impl<'a> Check<'a> {
             return Err(CommitError::Changed(change.path.clone()));
         }
         match (&change.edit, &spot.existing) {
+            (Edit::Keep, _) => {}
             (Edit::Put(_), _) => may_change(&spot).map_err(failed)?,
             (Edit::Append { length, .. }, existing) => {
                 if existing.as_ref().map_or(0, disk::size) != *length {
@@ -534,6 +544,7 @@ fn stage(
     let existing = planned.existing.as_ref();
     let before = existing.map(Version::of);
     match (planned.edit, existing) {
+        (Edit::Keep, _) => Ok(None),
         (Edit::Put(text), _) => stage_whole(staging, before, None, &[Piece::New(text)]).map(Some),
         (Edit::Append { text, .. }, Some(_)) if text.is_empty() => Ok(None),
         (Edit::Append { length: 0, text }, _) | (Edit::Append { text, .. }, None) => {

@@ -13,8 +13,8 @@ use super::undo::UndoLimits;
 use super::view::{OpenFile, TRIES, View};
 use super::walk::{Listing, Walk, check_prefix};
 use super::{
-    Area, ByteChunk, Change, CommitError, Committed, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk, cache,
-    commit,
+    About, Area, ByteChunk, Change, CommitError, Committed, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk,
+    Trouble, cache, commit,
 };
 
 /// Entries of a page whose size is left to the store, and the most that any page has.
@@ -254,8 +254,19 @@ impl Store for Directory {
         })
     }
 
-    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError> {
-        commit::commit(self, guard, base, changes, &mut commit::AsGiven)
+    /// A commit that erases leaves nothing behind to be taken back with, and removes what others left.
+    fn commit(
+        &self,
+        guard: &dyn Guard,
+        base: u64,
+        changes: &[Change],
+        about: &About,
+    ) -> Result<Committed, CommitError> {
+        commit::commit(self, guard, base, changes, &mut commit::AsGiven, about)
+    }
+
+    fn troubles(&self) -> Result<Vec<Trouble>, StoreError> {
+        self.look_for_troubles()
     }
 
     fn complete(&self, guard: &dyn Guard) -> Result<(), StoreError> {
@@ -333,7 +344,7 @@ fn unfinished(data: &[u8]) -> usize {
 mod tests {
     use std::cell::Cell;
 
-    use super::super::{Edit, Expect};
+    use super::super::{About, Edit, Expect};
     use super::*;
     use crate::lock::{FileLock, Lock as _};
 
@@ -342,7 +353,7 @@ mod tests {
         let store = Directory::new(root);
         let edit = Edit::Put(text.to_owned());
         let change = Change { area: Area::Tree, path: "a".to_owned(), expect: Expect::Any, edit };
-        store.commit(&*guard, store.generation().unwrap(), &[change]).unwrap();
+        store.commit(&*guard, store.generation().unwrap(), &[change], &About::default()).unwrap();
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) mod path;
 pub(crate) mod place;
 mod redo;
 mod stream;
+mod troubles;
 mod undo;
 mod view;
 mod walk;
@@ -27,6 +28,7 @@ pub use directory::{Directory, Recovery};
 pub use inspect::{JournalState, RuntimeKind, WideMode};
 pub use redo::{Kept, KeptEdit};
 pub(crate) use stream::Feed;
+pub(crate) use troubles::Twins;
 pub use undo::{PastChange, PastCommit, PastEdit, UndoError, UndoLimits};
 
 /// The three places of a workspace.
@@ -52,6 +54,8 @@ pub enum Kind {
     Special,
     /// A name that is not UTF-8; the path has replacement characters and opens nothing.
     Undecodable,
+    /// There, but not to be looked into; nothing below it is listed.
+    Unreadable,
 }
 
 /// A file's version: equal stamps mean equal bytes, unless `racy`.
@@ -190,6 +194,8 @@ pub enum Edit {
     Delete,
     /// Renames to that path of the same area, where nothing may be.
     MoveTo(String),
+    /// Changes nothing: the commit depends on the file being as expected.
+    Keep,
 }
 
 /// One path's change.
@@ -203,6 +209,52 @@ pub struct Change {
     pub expect: Expect,
     /// What is done.
     pub edit: Edit,
+}
+
+/// What a commit is, for people and for what is kept of it. Decides nothing about whether it happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    verb: String,
+    note: String,
+    erases: bool,
+}
+
+impl About {
+    /// The longest verb and the longest note, in bytes.
+    const VERB_BYTES: usize = 32;
+    const NOTE_BYTES: usize = 256;
+
+    /// The verb is cut to 32 bytes; of the note the first line is taken, and cut to 256 bytes.
+    #[must_use]
+    pub fn new(verb: &str, note: &str) -> Self {
+        let cut = |text: &str, bytes| text.get(..text.floor_char_boundary(bytes)).unwrap_or_default().to_owned();
+        let line = note.lines().next().unwrap_or_default();
+        Self { verb: cut(verb, Self::VERB_BYTES), note: cut(line, Self::NOTE_BYTES), erases: false }
+    }
+
+    /// The same, of a commit whose removed text must not be kept anywhere: not for undo, not aside, not in history.
+    #[must_use]
+    pub fn erasing(self) -> Self {
+        Self { erases: true, ..self }
+    }
+
+    /// What the caller did: `init`, `archive`, `update`, `redact`.
+    #[must_use]
+    pub fn verb(&self) -> &str {
+        &self.verb
+    }
+
+    /// One line for people; may be empty.
+    #[must_use]
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// Whether what the commit removes must not be kept anywhere.
+    #[must_use]
+    pub fn erases(&self) -> bool {
+        self.erases
+    }
 }
 
 /// Why a commit did not happen. Nothing was changed.
@@ -225,6 +277,9 @@ pub enum CommitError {
     /// A file where the commit needs a directory, or the reverse.
     #[error("{0} is a file where a directory is needed, or the reverse")]
     WrongKind(String),
+    /// The guard no longer holds the lock: take it again, and plan anew.
+    #[error("the lock of this workspace is not held")]
+    LockLost,
     /// The store itself failed.
     #[error("{path}: {error}")]
     Failed {
@@ -241,8 +296,19 @@ pub enum CommitError {
 pub struct Committed {
     /// The workspace's generation from here on.
     pub generation: u64,
-    /// The new stamp for each change, in its order; none where the path is gone (a move: the target's).
+    /// The stamp after the commit for each change, in its order; none where nothing is (a move: the target's).
     pub stamps: Vec<Option<Stamp>>,
+}
+
+/// Something that only the store can know and a reader of the workspace should be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What it is, for programs: lower case and hyphens.
+    pub code: &'static str,
+    /// Where, within the workspace; none: nowhere in particular.
+    pub path: Option<String>,
+    /// What it means and what to do next, for people.
+    pub message: String,
 }
 
 /// The proof that a workspace's lock is held. Dropping it gives the lock back.
@@ -267,7 +333,7 @@ pub struct FileId {
 ///
 /// Implementations may be called from several threads. Reading never creates anything.
 pub trait Store: Send + Sync {
-    /// A number that every commit raises.
+    /// A number that every commit raises that changes anything. It never goes back.
     ///
     /// # Errors
     /// As the medium fails.
@@ -312,11 +378,22 @@ pub trait Store: Send + Sync {
         max: u32,
     ) -> Result<ByteChunk, StoreError>;
 
-    /// Makes all changes, or none.
+    /// Makes all changes, or none. Every expectation is checked under the lock, before anything is changed. With nothing to
+    /// change the generation stays.
     ///
     /// # Errors
     /// Each leaves everything as it was.
-    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change]) -> Result<Committed, CommitError>;
+    fn commit(&self, guard: &dyn Guard, base: u64, changes: &[Change], about: &About)
+    -> Result<Committed, CommitError>;
+
+    /// What only the store can know and a reader should be told, cheap enough for every look at the workspace. Takes no
+    /// lock, changes nothing. A store that has nothing to tell answers nothing.
+    ///
+    /// # Errors
+    /// As the medium fails.
+    fn troubles(&self) -> Result<Vec<Trouble>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Completes what a writer that died left half in place, for those who look at the medium itself. A commit does the
     /// same by itself; this is for whoever takes the lock and may find nothing to commit. A store whose commits are
@@ -335,7 +412,7 @@ pub trait Store: Send + Sync {
     /// `Denied` where nothing may be written; `Full`; as the medium fails.
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError>;
 
-    /// Adds to a cache file that has `length` bytes now.
+    /// Adds to a cache file that has `length` bytes now. 0: it is made if there is none.
     ///
     /// # Errors
     /// `Changed` at another length; otherwise as [`put_cache`](Self::put_cache).

@@ -3,7 +3,7 @@
 //! The commit is the same as any other, with the same checks, and as whole. Must not know where the pieces come from.
 
 use super::commit::{self, Contents, Staged, Staging};
-use super::{Change, CommitError, Committed, Directory, Edit, Guard, StoreError, disk};
+use super::{About, Change, CommitError, Committed, Directory, Edit, Guard, StoreError, disk};
 
 /// Where a commit's contents come from.
 pub(crate) trait Feed {
@@ -51,7 +51,8 @@ impl Directory {
         base: u64,
         changes: &[Change],
         feed: &mut dyn Feed,
+        about: &About,
     ) -> Result<Committed, CommitError> {
-        commit::commit(self, guard, base, changes, &mut Fed { changes, feed })
+        commit::commit(self, guard, base, changes, &mut Fed { changes, feed }, about)
     }
 }

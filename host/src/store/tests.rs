@@ -61,7 +61,7 @@ impl Space {
 
     fn commit(&self, changes: &[Change]) -> Result<Committed, CommitError> {
         let base = self.store.generation().unwrap();
-        self.store.commit(&*self.guard(), base, changes)
+        self.store.commit(&*self.guard(), base, changes, &About::default())
     }
 
     fn stamp(&self, path: &str) -> Stamp {

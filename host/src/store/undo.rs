@@ -29,7 +29,9 @@ use super::disk::{self, Time};
 use super::ground::{Found, Ground};
 use super::journal::{self, Pending, Step, TAIL, Version};
 use super::path::RelPath;
-use super::{Area, Change, CommitError, Committed, Directory, Edit, Expect, Guard, Store as _, StoreError, redo};
+use super::{
+    About, Area, Change, CommitError, Committed, Directory, Edit, Expect, Guard, Store as _, StoreError, redo,
+};
 
 /// The directory's name in the store's own.
 const DIRECTORY: &str = "undo";
@@ -392,6 +394,21 @@ fn forget(undo: &OwnedFd, generation: u64) -> disk::Sys<()> {
     forget_links(undo, generation)
 }
 
+/// Forgets everything that is kept to take commits back.
+pub(super) fn forget_all(own: BorrowedFd<'_>) -> Result<(), StoreError> {
+    let failed = |error| disk::store_error(error, "removing old versions");
+    let undo = match disk::open_dir(own, DIRECTORY) {
+        Ok(undo) => undo,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    for name in names(undo.as_fd()).map_err(failed)? {
+        disk::unlink(&undo, &name).map_err(failed)?;
+    }
+    // Before the commit says that it is gone.
+    disk::sync(&undo).map_err(failed)
+}
+
 /// Forgets the oldest commits beyond the limits.
 fn prune(undo: &OwnedFd, limits: &UndoLimits) -> disk::Sys<()> {
     let mut notes: Vec<(u64, u64)> = names(undo.as_fd())?.iter().filter_map(|name| parse_name(name)).collect();
@@ -657,7 +674,8 @@ impl Directory {
         };
         let place = Place { role, below, redo };
         let mut contents = Taking { ground: &ground, undo: &past.undo, backs, place };
-        let committed = commit::commit(self, guard, base, &changes, &mut contents)?;
+        let about = About::new(if matches!(role, Role::Redo) { "redo" } else { "undo" }, "");
+        let committed = commit::commit(self, guard, base, &changes, &mut contents, &about)?;
         // Done with: its old versions are in place again, or are none any more.
         let _ = forget(&past.undo, note.generation);
         Ok((note.past(), committed))

@@ -287,7 +287,7 @@ impl OpenFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Change, Directory, Edit, Expect, Store as _};
+    use super::super::{About, Change, Directory, Edit, Expect, Store as _};
     use super::*;
     use crate::lock::{FileLock, Lock as _};
 
@@ -301,7 +301,7 @@ mod tests {
             let guard = FileLock::new(directory.path()).acquire(0, "").unwrap();
             let edit = Edit::Put("x".to_owned());
             let change = Change { area: Area::Tree, path: "a".to_owned(), expect: Expect::Any, edit };
-            store.commit(&*guard, store.generation().unwrap(), &[change]).unwrap();
+            store.commit(&*guard, store.generation().unwrap(), &[change], &About::default()).unwrap();
         };
         // Before there is a runtime directory, before there is a journal, and after.
         let bare = view();

@@ -137,18 +137,18 @@ impl Walk {
         if let Some(kind) = kind_of(&stat) {
             return Ok(Some(Entry { path, kind, stamp }));
         }
-        // So deep that what is in it has no path, or not ours to read: it is shown, and not what is in it.
+        // So deep that what is in it has no path: it is shown, and not what is in it.
         if path.len() + 1 >= MAX_PATH {
             return Ok(Some(Entry { path, kind: Kind::Special, stamp }));
         }
-        match disk::open_dir(directory, name.shown.as_str()) {
-            Ok(open) => {
-                // A walk of any depth holds one descriptor.
-                level.open = None;
-                self.enter(path.clone(), open).map_err(failed)?;
-                Ok(None)
-            }
-            Err(Errno::ACCESS | Errno::PERM) => Ok(Some(Entry { path, kind: Kind::Special, stamp })),
+        let opened = disk::open_dir(directory, name.shown.as_str());
+        if opened.is_ok() {
+            // A walk of any depth holds one descriptor.
+            level.open = None;
+        }
+        match opened.and_then(|open| self.enter(path.clone(), open)) {
+            Ok(()) => Ok(None),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(Some(Entry { path, kind: Kind::Unreadable, stamp })),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(failed(error)),
         }

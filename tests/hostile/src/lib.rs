@@ -152,7 +152,8 @@ impl GuestSession for HostileSession {
                 edit: store::Edit::Put(turn.text),
             })
             .collect();
-        match store::commit(&guard, base, &changes) {
+        let about = store::About { verb: "hostile".to_owned(), note: "\n".repeat(1000), erases: false };
+        match store::commit(&guard, base, &changes, &about) {
             Ok(_) => Ok(Archived { turns: Vec::new(), revision: String::new() }),
             Err(store::CommitError::Failed((_, error))) => Err(refused(&error)),
             Err(other) => Err(Error::Store(problem(&format!("{other:?}")))),

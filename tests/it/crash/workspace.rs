@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use recollex::lock::{FileLock, Lock as _};
-use recollex::store::{Area, Change, Directory, Edit, Expect, Store as _};
+use recollex::store::{About, Area, Change, Directory, Edit, Expect, Store as _};
 use recollex_tests::crash::{self, Case, Files};
 
 /// Below a root: path to mode and, for a file, content. Without what is the store's own.
@@ -128,7 +128,7 @@ impl Template {
         // Work goes on.
         let more = put("after/the crash.md", Expect::Absent, "it goes on\n");
         let made = Directory::new(root)
-            .commit(&*guard, generation, std::slice::from_ref(&more))
+            .commit(&*guard, generation, std::slice::from_ref(&more), &About::default())
             .unwrap_or_else(|error| panic!("{what}: {error} in {}", preserve(root)));
         assert_eq!(made.generation, generation + 1, "{what}");
         let mut files = state.files.clone();
@@ -175,7 +175,7 @@ fn put(path: &str, expect: Expect, text: &str) -> Change {
 fn commit(root: &Path, changes: &[Change]) {
     let store = Directory::new(root);
     let guard = FileLock::new(root).acquire(0, "test").unwrap();
-    store.commit(&*guard, store.generation().unwrap(), changes).unwrap();
+    store.commit(&*guard, store.generation().unwrap(), changes, &About::default()).unwrap();
 }
 
 fn state(root: &Path, files: &Files) -> State {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recollex::lock::{FileLock, Lock as _, LockError};
-use recollex::store::{Area, Change, CommitError, Directory, Edit, Expect, Store, StoreError};
+use recollex::store::{About, Area, Change, CommitError, Directory, Edit, Expect, Store, StoreError};
 use recollex_tests::crash::{self, COMMITTED, READY};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -85,7 +85,7 @@ fn commit(when: &str, root: &Path, name: &str) -> Result<()> {
     let guard = lock.acquire(0, "crash")?;
     for (number, changes) in (1..).zip(&case.commits) {
         let base = store.generation()?;
-        store.commit(&*guard, base, changes)?;
+        store.commit(&*guard, base, changes, &About::default())?;
         say(&format!("{COMMITTED} {number}"));
     }
     Ok(())
@@ -153,7 +153,7 @@ fn write(root: &Path, name: &str, count: &str) -> Result<()> {
                 Err(LockError::Held(_)) => return Err("the lock was not given within half a minute".into()),
                 Err(error) => return Err(error.into()),
             };
-            let result = store.commit(&*guard, base, &changes);
+            let result = store.commit(&*guard, base, &changes, &About::default());
             drop(guard);
             // Whoever waits looks only now and then: a lock taken again at once would never be seen free.
             std::thread::sleep(Duration::from_micros(500));

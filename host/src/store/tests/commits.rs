@@ -78,7 +78,7 @@ fn generations_rise_and_an_empty_commit_is_none() {
     assert_eq!(snapshot(space.root()), before);
     let guard = space.guard();
     for base in [0, 2, 4, u64::MAX] {
-        assert_eq!(space.store.commit(&*guard, base, &[put("a", "x")]), Err(CommitError::Stale(3)));
+        assert_eq!(space.store.commit(&*guard, base, &[put("a", "x")], &About::default()), Err(CommitError::Stale(3)));
     }
 }
 
@@ -106,12 +106,15 @@ fn an_expectation_that_fails_stops_everything() {
     let cases = [
         (expecting("a", Expect::Same(stamp.clone()), text()), CommitError::Changed("a".to_owned())),
         (expecting("a", Expect::Same(stamp.clone()), Edit::Delete), CommitError::Changed("a".to_owned())),
-        (expecting("none", Expect::Same(stamp), text()), CommitError::Changed("none".to_owned())),
+        (expecting("none", Expect::Same(stamp.clone()), text()), CommitError::Changed("none".to_owned())),
         (expecting("a", Expect::Absent, text()), CommitError::Changed("a".to_owned())),
         (append("a", 4, "x"), CommitError::Changed("a".to_owned())),
         (append("a", 6, "x"), CommitError::Changed("a".to_owned())),
         (append("a", 0, "x"), CommitError::Changed("a".to_owned())),
         (append("none", 1, "x"), CommitError::Changed("none".to_owned())),
+        (expecting("a", Expect::Same(stamp.clone()), Edit::Keep), CommitError::Changed("a".to_owned())),
+        (expecting("none", Expect::Same(stamp.clone()), Edit::Keep), CommitError::Changed("none".to_owned())),
+        (expecting("a", Expect::Absent, Edit::Keep), CommitError::Changed("a".to_owned())),
         (rename("a", "b"), CommitError::Changed("b".to_owned())),
         (splice("a", &[(4, 2, "")]), CommitError::Changed("a".to_owned())),
         (splice("a", &[(6, 0, "")]), CommitError::Changed("a".to_owned())),
@@ -129,6 +132,27 @@ fn an_expectation_that_fails_stops_everything() {
     // And one that holds does not.
     let stamp = space.stamp("a");
     space.commit(&[expecting("a", Expect::Same(stamp), text()), expecting("c", Expect::Absent, text())]).unwrap();
+}
+
+#[test]
+fn a_commit_may_depend_on_what_it_does_not_change() {
+    let space = Space::with(&[("a", "one")]);
+    let keep = |path: &str, expect| Change { area: Area::Tree, path: path.to_owned(), expect, edit: Edit::Keep };
+    let stamp = space.stamp("a");
+    // How fresh a stamp was does not count.
+    let same = || Expect::Same(Stamp { racy: !stamp.racy, ..stamp.clone() });
+    let committed = space.commit(&[put("b", "x"), keep("a", same()), keep("c/d", Expect::Absent)]).unwrap();
+    assert_eq!((committed.generation, committed.stamps.len()), (1, 3));
+    assert_eq!((&committed.stamps[1], &committed.stamps[2]), (&Some(space.stamp("a")), &None));
+    // Nothing but that is no commit.
+    let before = snapshot(space.root());
+    let kept = space.commit(&[keep("a", same()), keep("b", Expect::Any), keep("c", Expect::Absent)]).unwrap();
+    assert_eq!((kept.generation, space.store.generation()), (1, Ok(1)));
+    assert_eq!(snapshot(space.root()), before);
+    // A path is named once, also if it is only kept.
+    assert!(space.commit(&[keep("a", same()), append("a", 3, "x")]).is_err());
+    assert_eq!(space.commit(&[keep("b/c", Expect::Absent)]), Err(CommitError::WrongKind("b".to_owned())));
+    assert_eq!(snapshot(space.root()), before);
 }
 
 /// Each change is refused with its error, alone and after one that could be made, and leaves everything as it was.
@@ -294,11 +318,8 @@ fn only_the_holder_of_this_workspaces_lock_commits() {
     let (space, other) = (Space::new(), Space::new());
     let before = snapshot(space.root());
     let not_held = |guard: &dyn Guard| {
-        let error = space.store.commit(guard, 0, &[put("a", "x")]);
-        assert!(
-            matches!(&error, Err(CommitError::Failed { path, error: StoreError::Denied(_) }) if path.is_empty()),
-            "{error:?}"
-        );
+        let error = space.store.commit(guard, 0, &[put("a", "x")], &About::default());
+        assert_eq!(error, Err(CommitError::LockLost));
         assert!(matches!(space.store.recover(guard), Err(StoreError::Denied(_))));
         assert_eq!(snapshot(space.root()), before);
     };
@@ -311,8 +332,8 @@ fn only_the_holder_of_this_workspaces_lock_commits() {
     let lock = space.root().join(".scriptorium/write.lock");
     std::fs::rename(&lock, space.root().join("old.lock")).unwrap();
     std::fs::write(&lock, "").unwrap();
-    let error = space.store.commit(&*guard, 0, &[put("a", "x")]);
-    assert!(matches!(error, Err(CommitError::Failed { error: StoreError::Denied(_), .. })), "{error:?}");
+    let error = space.store.commit(&*guard, 0, &[put("a", "x")], &About::default());
+    assert_eq!(error, Err(CommitError::LockLost));
     drop(guard);
     space.commit(&[put("a", "x")]).unwrap();
 }
@@ -363,9 +384,23 @@ fn write_everything() {
     let guard = FileLock::new(&root).acquire(0, "writing").unwrap();
     let store = Directory::new(&root);
     let runtime = |path: &str| Change { area: Area::Runtime, ..put(path, "{}") };
-    store.commit(&*guard, 0, &[put("sources/p/_v2/t.md", "x"), put("core.md", "x"), runtime("sub/x.json")]).unwrap();
-    store.commit(&*guard, 1, &[append("core.md", 1, "y"), rename("sources/p/_v2/t.md", "sources/q/t.md")]).unwrap();
-    store.commit(&*guard, 2, &[splice("core.md", &[(0, 1, "z")])]).unwrap();
+    store
+        .commit(
+            &*guard,
+            0,
+            &[put("sources/p/_v2/t.md", "x"), put("core.md", "x"), runtime("sub/x.json")],
+            &About::default(),
+        )
+        .unwrap();
+    store
+        .commit(
+            &*guard,
+            1,
+            &[append("core.md", 1, "y"), rename("sources/p/_v2/t.md", "sources/q/t.md")],
+            &About::default(),
+        )
+        .unwrap();
+    store.commit(&*guard, 2, &[splice("core.md", &[(0, 1, "z")])], &About::default()).unwrap();
     store.put_cache("a/b", b"x").unwrap();
     store.append_cache("c/d", 0, b"x").unwrap();
 }
@@ -378,7 +413,7 @@ fn each_commit_syncs_what_it_must() {
     let cost = |changes: &[Change]| {
         let guard = space.guard();
         let base = space.store.generation().unwrap();
-        let (result, steps) = disk::fault::counting(|| space.store.commit(&*guard, base, changes));
+        let (result, steps) = disk::fault::counting(|| space.store.commit(&*guard, base, changes, &About::default()));
         result.unwrap();
         steps
     };

@@ -46,6 +46,7 @@ fn edit() -> impl Strategy<Value = Edit> {
             insert
         }])),
         Just(Edit::Delete),
+        Just(Edit::Keep),
         prop::sample::select(NAMES).prop_map(|to| Edit::MoveTo(to.to_owned())),
     ]
 }
@@ -89,6 +90,7 @@ impl Model {
             let path = change.path.as_str();
             let old = self.files.get(path);
             let new: Option<(&str, String)> = match &change.edit {
+                Edit::Keep => old.map(|old| (path, old.clone())),
                 Edit::Put(text) => Some((path, text.clone())),
                 Edit::Append { length, text } => {
                     let old = old.map_or("", String::as_str);
@@ -187,7 +189,7 @@ proptest! {
             let result = {
                 let guard = space.guard();
                 let base = space.store.generation().unwrap();
-                let commit = || space.store.commit(&*guard, base, &attempt.changes);
+                let commit = || space.store.commit(&*guard, base, &attempt.changes, &About::default());
                 match attempt.death {
                     Some((step, torn)) => {
                         let (result, died) = fault::crashing(step, torn, commit);

@@ -216,7 +216,7 @@ fn the_root_may_be_behind_a_link_and_the_runtime_directory_may_not() {
     let store = Directory::new(&link);
     assert_eq!(text(&store, Area::Tree, "a", 9).as_deref(), Ok("x"));
     let guard = FileLock::new(&link).acquire(0, "").unwrap();
-    store.commit(&*guard, 0, &[put("b", "y")]).unwrap();
+    store.commit(&*guard, 0, &[put("b", "y")], &About::default()).unwrap();
     drop(guard);
     assert_eq!(space.raw("b").as_deref(), Some("y"));
 
@@ -239,7 +239,7 @@ fn an_old_runtime_directory_is_used_where_there_is_one() {
         expect: Expect::Absent,
         edit: Edit::Put("{}".to_owned()),
     };
-    store.commit(&*guard, 0, &[change]).unwrap();
+    store.commit(&*guard, 0, &[change], &About::default()).unwrap();
     assert_eq!(std::fs::read_to_string(directory.path().join(".nativemem/runtime.json")).unwrap(), "{}");
     assert!(!directory.path().join(".scriptorium").exists());
     assert_eq!(paths(&list(&store, Area::Runtime, "", 0)), ["runtime.json"]);
@@ -454,4 +454,59 @@ fn a_cache_write_that_fails_leaves_the_old_file() {
         assert_eq!(space.store.read_bytes(Area::Cache, "x", None, 0, 9).unwrap().data, b"old", "step {step}");
     }
     assert_eq!(space.store.read_bytes(Area::Cache, "x", None, 0, 9).unwrap().data, b"old+");
+}
+
+/// For root nothing is closed, so another user looks.
+#[test]
+fn what_may_not_be_looked_into_is_shown_and_ends_no_listing() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt as _;
+
+    const NOBODY: u32 = 65_534;
+    let above = tempfile::tempdir().unwrap();
+    let open = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    open(above.path());
+    let root = above.path().join("memory");
+    for directory in ["a", "closed", "names", "z"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+        std::fs::write(root.join(directory).join("x"), "x").unwrap();
+    }
+    let mut command = process("store::tests::reading::look_into_everything", &root);
+    command.env(DIRECTORY, &root);
+    if rustix::process::geteuid().is_root() {
+        // Where this test lies the other user may not come to.
+        let program = above.path().join("looking");
+        std::fs::copy(command.get_program(), &program).unwrap();
+        open(&program);
+        let arguments: Vec<_> = command.get_args().map(OsStr::to_owned).collect();
+        command = Command::new(program);
+        command.args(arguments).env(DIRECTORY, &root).current_dir("/").uid(NOBODY).gid(NOBODY);
+        for path in ["", "a", "a/x", "closed", "names", "z", "z/x"] {
+            chown(root.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    let mode = |directory: &str, mode| {
+        std::fs::set_permissions(root.join(directory), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode("closed", 0);
+    mode("names", 0o400);
+    let output = command.output().unwrap();
+    mode("closed", 0o700);
+    mode("names", 0o700);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "a process of what_may_not_be_looked_into_is_shown_and_ends_no_listing"]
+fn look_into_everything() {
+    let store = Directory::new(&directory_of_process());
+    let expected =
+        [("a/x", Kind::File), ("closed", Kind::Unreadable), ("names", Kind::Unreadable), ("z/x", Kind::File)];
+    for max in [1, 100] {
+        let found: Vec<_> =
+            list(&store, Area::Tree, "", max).into_iter().map(|entry| (entry.path, entry.kind)).collect();
+        assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)), "{max}");
+    }
+    assert_eq!(store.stat(Area::Tree, "closed"), Err(StoreError::NotFound));
+    assert_eq!(store.troubles(), Ok(Vec::new()));
 }

@@ -63,7 +63,7 @@ fn runtime(space: &Space) -> Option<String> {
 fn faulty(space: &Space, run: impl FnOnce(&dyn FnOnceCommit) -> (Result<Committed, CommitError>, bool)) -> Faulty {
     let guard = space.guard();
     let base = space.store.generation().unwrap();
-    let (result, happened) = run(&|| space.store.commit(&*guard, base, &changes()));
+    let (result, happened) = run(&|| space.store.commit(&*guard, base, &changes(), &About::default()));
     Faulty { result, happened }
 }
 
@@ -178,8 +178,9 @@ fn a_fault_at_any_step_of_one_change_is_an_error() {
             space.commit(&[put("untouched", "u")]).unwrap();
             let before = snapshot(space.root());
             let guard = space.guard();
-            let (result, failed) =
-                fault::failing(step, Errno::NOSPC, || space.store.commit(&*guard, 1, std::slice::from_ref(&change)));
+            let (result, failed) = fault::failing(step, Errno::NOSPC, || {
+                space.store.commit(&*guard, 1, std::slice::from_ref(&change), &About::default())
+            });
             drop(guard);
             if !failed {
                 result.unwrap();
@@ -233,7 +234,7 @@ fn unfinished(files: &[(&str, &str)], changes: &[Change]) -> Space {
     for step in 0.. {
         let guard = space.guard();
         let base = space.store.generation().unwrap();
-        let (result, died) = fault::crashing(step, 0, || space.store.commit(&*guard, base, changes));
+        let (result, died) = fault::crashing(step, 0, || space.store.commit(&*guard, base, changes, &About::default()));
         assert!(died, "no such step");
         if result.is_ok() {
             break;
@@ -499,7 +500,7 @@ fn a_workspace_that_lost_the_stores_own_directory_goes_on() {
     space.write(".scriptorium/recollex", "not ours");
     assert!(matches!(space.store.generation(), Err(StoreError::Denied(_))));
     let guard = space.guard();
-    let refused = space.store.commit(&*guard, 0, &[put("a", "w")]);
+    let refused = space.store.commit(&*guard, 0, &[put("a", "w")], &About::default());
     assert!(matches!(refused, Err(CommitError::Failed { error: StoreError::Denied(_), .. })), "{refused:?}");
     assert_eq!(space.raw(".scriptorium/recollex").as_deref(), Some("not ours"));
 }

@@ -133,7 +133,7 @@ fn newer_work_is_never_lost() {
 fn a_commit_that_left_nothing_ends_what_can_be_taken_back() {
     let space = space(FILES);
     space.commit(&[put("put", "1")]).unwrap();
-    space.another().commit(&*space.guard(), 1, &[put("other", "2")]).unwrap();
+    space.another().commit(&*space.guard(), 1, &[put("other", "2")], &About::default()).unwrap();
     assert_eq!(space.store.past(), Ok(Vec::new()));
     assert_eq!(undo(&space), Err(UndoError::Nothing));
     space.commit(&[put("put", "3")]).unwrap();
@@ -141,6 +141,25 @@ fn a_commit_that_left_nothing_ends_what_can_be_taken_back() {
     undo(&space).unwrap();
     assert_eq!(undo(&space), Err(UndoError::Nothing));
     assert_eq!(space.raw("put").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_commit_that_erases_leaves_nothing_to_bring_back() {
+    let space = space(&[("a", "secret 1"), ("b", "b")]);
+    space.commit(&[put("a", "secret 2"), put("b", "c")]).unwrap();
+    assert!(!kept(&space).is_empty());
+    let guard = space.guard();
+    let erase = About::new("redact", "").erasing();
+    space.store.commit(&*guard, 1, &[put("a", "gone")], &erase).unwrap();
+    drop(guard);
+    assert_eq!(kept(&space), Vec::<String>::new());
+    let holds = |content: &[u8]| content.windows(6).any(|part| part == b"secret");
+    assert!(!snapshot(space.root()).values().any(|(_, content)| holds(content)));
+    assert!(undo(&space).is_err());
+    // And later commits can be taken back again.
+    space.commit(&[put("b", "d")]).unwrap();
+    undo(&space).unwrap();
+    assert_eq!((space.raw("a").as_deref(), space.raw("b").as_deref()), (Some("gone"), Some("c")));
 }
 
 #[test]
@@ -191,7 +210,8 @@ fn it_costs_an_addition_no_sync_and_no_copy() {
     let mut length = 1;
     let mut steps = |store: &Directory| {
         let base = store.generation().unwrap();
-        let (result, steps) = fault::counting(|| store.commit(&*guard, base, &[append("a", length, "y")]));
+        let (result, steps) =
+            fault::counting(|| store.commit(&*guard, base, &[append("a", length, "y")], &About::default()));
         length += 1;
         result.unwrap();
         steps
@@ -237,7 +257,7 @@ fn a_death_at_any_step_leaves_no_wrong_note() {
         space.commit(&[put("untouched", "u")]).unwrap();
         let before = contents(&space.store);
         let guard = space.guard();
-        let (_, died) = fault::crashing(step, 5, || space.store.commit(&*guard, 1, &all_kinds()));
+        let (_, died) = fault::crashing(step, 5, || space.store.commit(&*guard, 1, &all_kinds(), &About::default()));
         drop(guard);
         let after = contents(&space.store);
         match (undo(&space), after == before) {

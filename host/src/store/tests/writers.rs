@@ -27,7 +27,7 @@ fn count_once(store: &Directory, lock: &FileLock, line: &str) {
         let next = (count + 1).to_string();
         let changes = [append(LOG, length, &format!("{line}\n")), put(COUNTERS[0], &next), put(COUNTERS[1], &next)];
         let guard = lock.acquire(30_000, "counting").unwrap();
-        match store.commit(&*guard, base, &changes) {
+        match store.commit(&*guard, base, &changes, &About::default()) {
             Ok(_) => return,
             // Someone was faster, or what was read was of two generations.
             Err(CommitError::Stale(_) | CommitError::Changed(_)) => {}
