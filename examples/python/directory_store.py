@@ -217,6 +217,8 @@ HEADER = struct.Struct("<16sI4xQQ32s")
 HEADER_LENGTH = HEADER.size + 8
 MAGIC, JOURNAL_VERSION, TAIL = b"recollex-journal", 1, 4096
 SETTLE = "run `recollex doctor --fix` on this workspace"
+HALF_INSTALL = ".scriptorium-block-backup"  # what OpenProgram moves files to while it installs new ones
+COMPARE = "compare, take what is wanted, and remove the rest"
 
 
 def encode_journal(generation, entries):
@@ -439,14 +441,19 @@ class DirectoryStore(Directory):
         }
 
     def walk(self, area, start):
-        found, ahead = [], [start]
+        found, ahead = [], [(start, None)]
         while ahead:
-            above = ahead.pop()
+            above, itself = ahead.pop()
             try:
                 with self.directory(self.base(area) + above) as here:
                     names = [(raw, look(here, raw)) for raw in map(os.fsencode, os.listdir(here))]
             except (FileNotFoundError, NotADirectoryError):
                 continue  # Gone since it was listed, or never there.
+            except PermissionError:
+                if itself is None:
+                    raise
+                found.append({"path": "/".join(above), "kind": "unreadable", "stamp": stamp_of(itself)})
+                continue
             for raw, status in names:
                 name = raw.decode(errors="replace")
                 path = "/".join([*above, name])
@@ -454,7 +461,7 @@ class DirectoryStore(Directory):
                     continue
                 is_text = name.encode() == raw
                 if is_text and stat.S_ISDIR(status.st_mode) and len(path.encode()) < MAX_PATH - 1:
-                    ahead.append([*above, name])
+                    ahead.append(([*above, name], status))
                 else:
                     kind = kind_of(status) if is_text else "undecodable"
                     found.append({"path": path, "kind": kind, "stamp": stamp_of(status)})
@@ -506,7 +513,22 @@ class DirectoryStore(Directory):
 
     # Writing
 
+    def troubles(self):
+        """What a reader should be told. A damaged journal is not among it: with one, nothing can be read here."""
+        found = []
+        if os.path.lexists(os.path.join(self.root, HALF_INSTALL)) and FileLock(self.root).current() is None:
+            message = f"another program stopped while it was installing new files: start it once, or {COMPARE}"
+            found.append({"code": "half-install", "path": HALF_INSTALL, "message": message})
+        kept = f"{self.runtime()}/{OWN}/kept"
+        with contextlib.suppress(FileNotFoundError), self.directory(kept.split("/")) as here:
+            if os.listdir(here):
+                message = f"changes that another program came before: {COMPARE}"
+                found.append({"code": "recovery-conflict", "path": kept, "message": message})
+        return found
+
     def commit(self, guard, base, changes):
+        if not guard.is_of(FileLock(self.root).find_lock()):
+            raise Refusal("lock-lost")
         with failing_at(""):
             self.recover(guard)
             generation, _ = self.journal()
@@ -547,7 +569,7 @@ class DirectoryStore(Directory):
             is_same = expectation == "same" and before is not None and same_version(stamp_of(before), expected)
             if not (expectation == "any" or is_same or (expectation == "absent" and before is None)):
                 raise Refusal("changed", path)
-            if before is None and action not in ("put", "append"):
+            if before is None and action not in ("put", "append", "keep"):
                 raise Refusal("not-found")
             if action == "append" and payload["length"] != (before.st_size if before else 0):
                 raise Refusal("changed", path)
@@ -561,6 +583,8 @@ class DirectoryStore(Directory):
     def prepare(self, own, stage, change, before):
         """Puts aside what a change writes, and says what is to be done; none: nothing."""
         area, path, (action, payload) = change["area"], change["path"], change["edit"]
+        if action == "keep":
+            return None
         version = before and version_of(before)
         with failing_at(path):
             if action == "delete":

@@ -130,13 +130,15 @@ class Imports:
                 instance.add_func("read-text", answering(lambda _, *arguments: store.read_text(*arguments)))
                 instance.add_func("read-bytes", answering(lambda _, *arguments: store.read_bytes(*arguments)))
                 instance.add_func("commit", answering(self.commit))
+                instance.add_func("troubles", answering(lambda _: store.troubles()))
                 instance.add_func("put-cache", answering(lambda _, *arguments: store.put_cache(*arguments)))
                 instance.add_func("append-cache", answering(lambda _, *arguments: store.append_cache(*arguments)))
                 instance.add_func("drop-cache", answering(lambda _, name: store.drop_cache(name)))
             with root.add_instance(f"{PACKAGE}/model@{VERSION}") as instance:
+                instance.add_func("describe", lambda _, purpose: lower(NO_MODEL))
                 instance.add_func("complete", lambda _, request: no_model())
-                instance.add_func("embed", lambda _, texts, role: no_model())
-                instance.add_func("count-tokens", lambda _, texts: lower(estimate(texts)))
+                instance.add_func("embed", lambda _, texts, role, deadline_ms: no_model())
+                instance.add_func("count-tokens", lambda _, vocabulary, texts: lower(estimate(texts)))
 
     def acquire(self, _, wait_ms, purpose):
         guard = None
@@ -152,16 +154,20 @@ class Imports:
         return wc.ResourceHost.own(number, GUARD)
 
     def current(self, _):
-        # wasmtime cannot carry an error out of a `result<option<…>, …>`: what cannot be told is answered with none.
-        with contextlib.suppress(Refusal, OSError):
-            return self.lock.current()
+        try:
+            holder = self.lock.current()
+        except (Refusal, OSError) as error:
+            raise lock_refusal(error) from error
+        return {"held": holder is not None, "holder": holder}
 
     def drop_guard(self, _, number):
         self.guards.pop(number).release()
 
-    def commit(self, caller, borrowed, base, changes):
+    def commit(self, caller, borrowed, base, changes, about):
         # A borrowed handle must be used up, or the call traps on its return.
         guard = self.guards[borrowed.to_host(caller).rep]
+        # Of a commit nothing is kept here but what it makes: `about` has nobody to tell, and nothing to forbid.
+        log.debug("commit %s", about["verb"])
         return self.store.commit(guard, base, changes)
 
 
@@ -178,9 +184,19 @@ def instant(nanoseconds):
     return {"seconds": nanoseconds // 10**9, "nanoseconds": nanoseconds % 10**9}
 
 
+NO_MODEL = {
+    "configured": False,
+    "model": None,
+    "context": None,
+    "max-output": None,
+    "tools": False,
+    "dimensions": None,
+}
+
+
 def no_model():
     # Both cases of the result are records, so it has to say which it is.
-    error = {"kind": "unconfigured", "retryable": False, "message": "this host has no model"}
+    error = {"kind": "unconfigured", "retryable": False, "retry-after-ms": None, "message": "this host has no model"}
     return wc.Variant("err", lower(error))
 
 

@@ -155,6 +155,56 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(self.files(), {"a": "xy"})
         self.assertEqual(os.listdir(os.path.join(self.root, ".scriptorium", "recollex")), ["journal"])
 
+    def test_a_commit_depends_on_what_it_keeps(self):
+        self.commit(change("a", "put", "1"))
+        stamp = self.store.stat("tree", "a")["stamp"]
+        same = ("same", {**stamp, "racy": not stamp["racy"]})
+        committed = self.commit(change("a", "keep", expect=same), change("b", "put", "2", expect=("absent", None)))
+        self.assertEqual((committed["generation"], committed["stamps"][0]["token"]), (2, stamp["token"]))
+        committed = self.commit(change("a", "keep"), change("none", "keep", expect=("absent", None)))
+        self.assertEqual((committed["generation"], committed["stamps"][1]), (2, None))
+        self.commit(change("a", "put", "other"))
+        self.refused("changed", self.commit, change("a", "keep", expect=same), change("c", "put", "3"))
+        self.assertEqual(self.files(), {"a": "other", "b": "2"})
+
+    def test_a_lock_whose_file_was_replaced_is_lost(self):
+        self.commit(change("a", "put", "1"))
+        guard = self.lock.acquire(0, "test")
+        self.addCleanup(guard.release)
+        os.unlink(os.path.join(self.root, ".scriptorium", "write.lock"))
+        self.refused("lock-lost", self.store.commit, guard, 1, [change("a", "put", "2")])
+        self.assertEqual(self.files(), {"a": "1"})
+
+    def test_troubles(self):
+        self.assertEqual(self.store.troubles(), [])
+        self.commit(change("a", "put", "1"))
+        os.mkdir(os.path.join(self.root, directory_store.HALF_INSTALL))
+        kept = os.path.join(self.root, ".scriptorium", "recollex", "kept")
+        os.mkdir(kept)
+        with open(os.path.join(kept, "1-0"), "w", encoding="utf-8"):
+            pass
+        guard = self.lock.acquire(0, "the installer")
+        try:
+            self.assertEqual([trouble["code"] for trouble in self.store.troubles()], ["recovery-conflict"])
+        finally:
+            guard.release()
+        codes = [trouble["code"] for trouble in self.store.troubles()]
+        self.assertEqual(codes, ["half-install", "recovery-conflict"])
+
+    def test_a_directory_that_may_not_be_looked_into_is_shown(self):
+        self.commit(change("d/a", "put", "1"), change("e", "put", "2"))
+        step_into = directory_store.step_into
+
+        def closed(directory, name, create=False):
+            if name == "d":
+                raise PermissionError(13, "closed")
+            return step_into(directory, name, create)
+
+        self.addCleanup(setattr, directory_store, "step_into", step_into)
+        directory_store.step_into = closed
+        entries = self.store.entries("tree", "", None, 0)["entries"]
+        self.assertEqual([(entry["path"], entry["kind"]) for entry in entries], [("d", "unreadable"), ("e", "file")])
+
     def test_text_ends_between_characters(self):
         self.commit(change("a", "put", "é汉😀"))
         with open(os.path.join(self.root, "bad"), "wb") as file:
