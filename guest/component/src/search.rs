@@ -4,11 +4,10 @@ use recollex_core::search::{
     Document, Index, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Scratch, Speaker, Weights,
 };
 use recollex_core::session::Settings;
-use recollex_core::source::{EntryKind, FrameRef, Given, LimitReached, Record, Verifier, said};
+use recollex_core::source::{EntryKind, Finding, FindingCode, FrameRef, Given, LimitReached, Record, Verifier, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
-use crate::bindings::recollex::memory::types::Severity;
 use crate::convert;
 use crate::tree::{self, Piece, Reader};
 
@@ -38,15 +37,16 @@ pub(crate) fn search(settings: &Settings, query: &wit::Query, last: bool) -> Res
     let hits = hits.collect::<Result<_, _>>()?;
     let mut findings = corpus.findings;
     if ranking.terms_left_out {
-        findings.push(wit::Finding {
-            code: "query-terms-left-out".to_owned(),
-            severity: Severity::Info,
+        let code = FindingCode::QueryTermsLeftOut;
+        findings.push(convert::finding(Finding {
+            code: code.as_str(),
+            severity: code.severity(),
             path: None,
             line: None,
             subject: None,
             excerpt: None,
             message: "the query has so many words that only its rarest were looked for; ask for fewer".to_owned(),
-        });
+        }));
     }
     Ok(wit::Answer { hits, truncated: ranking.truncated, findings })
 }

@@ -2,6 +2,8 @@
 //!
 //! Knows how such a thing is shown. What there is to tell, and its codes, are the host's.
 
+use recollex_core::source::FindingCode;
+
 use crate::bindings::recollex::memory::store;
 use crate::bindings::recollex::memory::types::{Finding, Health, Severity};
 use crate::convert;
@@ -14,7 +16,7 @@ pub(crate) fn below(prefix: &str) -> Vec<Finding> {
         Err(error) => {
             let message =
                 format!("what the store knows of this workspace could not be asked: {}", convert::in_words(&error));
-            return vec![finding("store-silent".to_owned(), None, message)];
+            return vec![finding(FindingCode::StoreSilent.as_str().to_owned(), None, message)];
         }
     };
     let is_below = |path: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

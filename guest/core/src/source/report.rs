@@ -119,6 +119,10 @@ finding_codes! {
     OldLayout = "old-layout", Warning;
     /// The cache was wrong about a file.
     StaleIndex = "stale-index", Warning;
+    /// What only the store knows of a workspace could not be asked.
+    StoreSilent = "store-silent", Warning;
+    /// A query has too many words; only its rarest were looked for.
+    QueryTermsLeftOut = "query-terms-left-out", Info;
     /// An archive was given without its place in a workspace.
     LocationUnchecked = "location-unchecked", Info;
     /// An archive of an older format, which this version does not look into.
