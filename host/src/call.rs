@@ -162,6 +162,7 @@ mod tests {
             deadline: Duration::from_secs(60),
             memory_bytes: 1 << 20,
             output_bytes: 1 << 20,
+            host_calls: 1000,
             stack_bytes: 256 << 10,
             table_elements: 1000,
             handles: 100,

@@ -19,6 +19,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// `output`: bytes that one call may write and log, and again bytes that it may return.
     pub output_bytes: u64,
+    /// `host-calls`: imports that one call may call, whatever they answer.
+    pub host_calls: u64,
     /// `stack`: bytes of stack for the component's own calls. The thread that calls needs more than this left.
     pub stack_bytes: usize,
     /// `table`: elements over all tables of a session.
@@ -28,12 +30,13 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 60 s, 1 GiB of memory, 256 MiB of output, 512 KiB of stack, 100 000 table elements and as many handles.
+    /// 60 s, 1 GiB of memory, 256 MiB of output, ten million calls of imports, 512 KiB of stack, 100 000 table elements and as many handles.
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(60),
             memory_bytes: 1 << 30,
             output_bytes: 256 << 20,
+            host_calls: 10_000_000,
             stack_bytes: 512 << 10,
             table_elements: 100_000,
             handles: 100_000,
@@ -74,6 +77,10 @@ impl Limits {
         Reached { name: "output", allowed: self.output_bytes, unit: "bytes" }
     }
 
+    pub(crate) fn host_calls_reached(&self) -> Reached {
+        Reached { name: "host-calls", allowed: self.host_calls, unit: "calls" }
+    }
+
     pub(crate) fn stack_reached(&self) -> Reached {
         Reached { name: "stack", allowed: self.stack_bytes as u64, unit: "bytes" }
     }
@@ -94,6 +101,7 @@ pub(crate) struct Meter {
     /// When the call under way must be over; none: never.
     deadline: Option<Instant>,
     output_left: u64,
+    host_calls_left: u64,
     memory: u64,
     table: u64,
     /// What the component logged last as an error in this call: why it is about to fail, if it does.
@@ -102,7 +110,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, deadline: None, output_left: 0, memory: 0, table: 0, said: None }
+        Self { limits, deadline: None, output_left: 0, host_calls_left: 0, memory: 0, table: 0, said: None }
     }
 
     pub fn limits(&self) -> &Limits {
@@ -113,6 +121,7 @@ impl Meter {
     pub fn begin(&mut self) {
         self.deadline = Instant::now().checked_add(self.limits.deadline);
         self.output_left = self.limits.output_bytes;
+        self.host_calls_left = self.limits.host_calls;
         self.said = None;
     }
 
@@ -127,6 +136,17 @@ impl Meter {
     /// The time that is left to the call under way.
     pub fn time_left(&self) -> Duration {
         self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Counts one call of an import.
+    pub fn count_call(&mut self) -> Result<(), Reached> {
+        match self.host_calls_left.checked_sub(1) {
+            Some(left) => {
+                self.host_calls_left = left;
+                Ok(())
+            }
+            None => Err(self.limits.host_calls_reached()),
+        }
     }
 
     /// Counts bytes that leave the component for good.

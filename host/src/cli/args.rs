@@ -74,7 +74,7 @@ pub struct Global {
     /// A setting of the component, such as `search.top-k-max=50`; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub set: Vec<(String, String)>,
-    /// A limit of the host: `deadline_ms`, `memory_bytes` or `output_bytes`; may be repeated
+    /// A limit of the host: `deadline_ms`, `memory_bytes`, `output_bytes` or `host_calls`; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub limit: Vec<(String, String)>,
     /// Say what is done and how long it took, on stderr; twice: everything

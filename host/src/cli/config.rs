@@ -307,6 +307,7 @@ struct LimitsTable {
     deadline_ms: Option<u64>,
     memory_bytes: Option<u64>,
     output_bytes: Option<u64>,
+    host_calls: Option<u64>,
 }
 
 impl File {
@@ -431,6 +432,7 @@ fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<Limits,
         ("deadline_ms", file.limits.deadline_ms),
         ("memory_bytes", file.limits.memory_bytes),
         ("output_bytes", file.limits.output_bytes),
+        ("host_calls", file.limits.host_calls),
     ];
     for (name, value) in in_file {
         if let Some(value) = value {
@@ -457,9 +459,10 @@ fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure>
         "deadline_ms" => limits.deadline = Duration::from_millis(value),
         "memory_bytes" => limits.memory_bytes = value,
         "output_bytes" => limits.output_bytes = value,
+        "host_calls" => limits.host_calls = value,
         _ => {
             return Err(Failure::usage("limit", format!("there is no limit `{name}`"))
-                .next("use deadline_ms, memory_bytes or output_bytes"));
+                .next("use deadline_ms, memory_bytes, output_bytes or host_calls"));
         }
     }
     Ok(())

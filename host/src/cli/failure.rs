@@ -398,6 +398,7 @@ fn advice(error: &Error) -> Option<String> {
     match error {
         Error::Limit { name: "deadline", .. } => Some("raise it: --limit deadline_ms=N".to_owned()),
         Error::Limit { name: "memory", .. } => Some("raise it: --limit memory_bytes=N".to_owned()),
+        Error::Limit { name: "host-calls", .. } => Some("raise it: --limit host_calls=N".to_owned()),
         Error::Limit { name: "output", .. } => Some("raise it: --limit output_bytes=N".to_owned()),
         Error::Memory(recollex::types::Error::Limit(limit)) => Some(format!("raise it: --set {}=N", limit.name)),
         Error::Memory(recollex::types::Error::Store(problem)) => about_store(&problem.reason).map(str::to_owned),

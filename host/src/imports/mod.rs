@@ -62,6 +62,7 @@ impl Metered for Host {
 
 impl wasi::clocks::wall_clock::Host for Host {
     fn now(&mut self) -> wasmtime::Result<wasi::clocks::wall_clock::Datetime> {
+        self.meter.count_call()?;
         // A clock before 1970 is a clock that is not set.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(wasi::clocks::wall_clock::Datetime { seconds: now.as_secs(), nanoseconds: now.subsec_nanos() })
@@ -70,6 +71,7 @@ impl wasi::clocks::wall_clock::Host for Host {
 
 impl wasi::random::random::Host for Host {
     fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.meter.count_call()?;
         if len > RANDOM_BYTES {
             return Err(Limits::random_reached().into());
         }
@@ -85,6 +87,7 @@ impl wit::lock::Host for Host {
         wait_ms: u32,
         purpose: String,
     ) -> wasmtime::Result<Result<Resource<HeldGuard>, wit::lock::LockError>> {
+        self.meter.count_call()?;
         // A wait as long as the call may last would end in the call's own limit. "Locked" says more, so a little of the
         // call's time is kept for saying it.
         let left = self.meter.time_left();
@@ -102,6 +105,7 @@ impl wit::lock::Host for Host {
     }
 
     fn current(&mut self) -> wasmtime::Result<Result<wit::lock::LockState, wit::lock::LockError>> {
+        self.meter.count_call()?;
         Ok(self.lock.current().map(Into::into).map_err(Into::into))
     }
 }
@@ -115,6 +119,7 @@ impl wit::lock::HostGuard for Host {
 
 impl wit::store::Host for Host {
     fn generation(&mut self) -> wasmtime::Result<Result<u64, wit::store::StoreError>> {
+        self.meter.count_call()?;
         Ok(self.store.generation().map_err(Into::into))
     }
 
@@ -125,6 +130,7 @@ impl wit::store::Host for Host {
         cursor: Option<String>,
         max: u32,
     ) -> wasmtime::Result<Result<wit::store::Page, wit::store::StoreError>> {
+        self.meter.count_call()?;
         let page = self.store.entries(area.into(), &prefix, cursor.as_deref(), max.min(PAGE_ENTRIES));
         Ok(page.map(Into::into).map_err(Into::into))
     }
@@ -134,6 +140,7 @@ impl wit::store::Host for Host {
         area: wit::store::Area,
         path: String,
     ) -> wasmtime::Result<Result<wit::store::Entry, wit::store::StoreError>> {
+        self.meter.count_call()?;
         Ok(self.store.stat(area.into(), &path).map(Into::into).map_err(Into::into))
     }
 
@@ -145,6 +152,7 @@ impl wit::store::Host for Host {
         offset: u64,
         max: u32,
     ) -> wasmtime::Result<Result<wit::store::TextChunk, wit::store::StoreError>> {
+        self.meter.count_call()?;
         let at = at.map(Into::into);
         let chunk = self.store.read_text(area.into(), &path, at.as_ref(), offset, max.min(READ_BYTES));
         Ok(chunk.map(Into::into).map_err(Into::into))
@@ -158,6 +166,7 @@ impl wit::store::Host for Host {
         offset: u64,
         max: u32,
     ) -> wasmtime::Result<Result<wit::store::ByteChunk, wit::store::StoreError>> {
+        self.meter.count_call()?;
         let at = at.map(Into::into);
         let chunk = self.store.read_bytes(area.into(), &path, at.as_ref(), offset, max.min(READ_BYTES));
         Ok(chunk.map(Into::into).map_err(Into::into))
@@ -170,6 +179,7 @@ impl wit::store::Host for Host {
         changes: Vec<wit::store::Change>,
         about: wit::store::About,
     ) -> wasmtime::Result<Result<wit::store::Committed, wit::store::CommitError>> {
+        self.meter.count_call()?;
         let changes: Vec<store::Change> = changes.into_iter().map(Into::into).collect();
         // All or nothing begins here: the call is stopped before the commit or after it.
         self.meter.check_time()?;
@@ -180,6 +190,7 @@ impl wit::store::Host for Host {
     }
 
     fn troubles(&mut self) -> wasmtime::Result<Result<Vec<wit::store::Trouble>, wit::store::StoreError>> {
+        self.meter.count_call()?;
         Ok(match self.store.troubles() {
             Ok(troubles) => Ok(troubles.into_iter().take(TROUBLES).map(Into::into).collect()),
             Err(error) => Err(error.into()),
@@ -191,7 +202,11 @@ impl wit::store::Host for Host {
         name: String,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<wit::store::Stamp, wit::store::StoreError>> {
-        self.meter.charge(name.len().saturating_add(data.len()))?;
+        self.meter.count_call()?;
+        // The cache can be done without: that there is no room for it must not undo what was committed.
+        if let Err(reached) = self.meter.charge(name.len().saturating_add(data.len())) {
+            return Ok(Err(wit::store::StoreError::Limit((reached.name.to_owned(), reached.allowed))));
+        }
         Ok(self.store.put_cache(&name, &data).map(Into::into).map_err(Into::into))
     }
 
@@ -201,11 +216,15 @@ impl wit::store::Host for Host {
         length: u64,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<wit::store::Stamp, wit::store::StoreError>> {
-        self.meter.charge(name.len().saturating_add(data.len()))?;
+        self.meter.count_call()?;
+        if let Err(reached) = self.meter.charge(name.len().saturating_add(data.len())) {
+            return Ok(Err(wit::store::StoreError::Limit((reached.name.to_owned(), reached.allowed))));
+        }
         Ok(self.store.append_cache(&name, length, &data).map(Into::into).map_err(Into::into))
     }
 
     fn drop_cache(&mut self, name: String) -> wasmtime::Result<Result<(), wit::store::StoreError>> {
+        self.meter.count_call()?;
         Ok(self.store.drop_cache(&name).map_err(Into::into))
     }
 }
@@ -223,6 +242,7 @@ fn size(change: &store::Change) -> usize {
 /// This host has no model: the contract lets it say so, and everything that needs none works.
 impl wit::model::Host for Host {
     fn describe(&mut self, _purpose: String) -> wasmtime::Result<wit::model::ModelInfo> {
+        self.meter.count_call()?;
         Ok(wit::model::ModelInfo {
             configured: false,
             model: None,
@@ -237,10 +257,12 @@ impl wit::model::Host for Host {
         &mut self,
         _request: wit::model::Request,
     ) -> wasmtime::Result<Result<wit::model::Reply, wit::model::ModelError>> {
+        self.meter.count_call()?;
         Ok(Err(unconfigured("no language model is configured in this host")))
     }
 
     fn count_tokens(&mut self, _vocabulary: String, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
+        self.meter.count_call()?;
         // Without a vocabulary the only number that is never too low is the number of bytes: every vocabulary that
         // covers all text falls back to single bytes, and none spends more than a token on one.
         let tokens = texts.iter().map(|text| u32::try_from(text.len()).unwrap_or(u32::MAX)).collect();
@@ -253,6 +275,7 @@ impl wit::model::Host for Host {
         _role: wit::model::EmbeddingRole,
         _deadline_ms: u32,
     ) -> wasmtime::Result<Result<wit::model::Embeddings, wit::model::ModelError>> {
+        self.meter.count_call()?;
         Ok(Err(unconfigured("no embedding model is configured in this host")))
     }
 }
@@ -268,6 +291,7 @@ fn unconfigured(message: &str) -> wit::model::ModelError {
 
 impl wit::log::Host for Host {
     fn write(&mut self, level: wit::log::Level, mut message: String) -> wasmtime::Result<()> {
+        self.meter.count_call()?;
         self.meter.charge(message.len().saturating_add(LINE))?;
         self.observer.log(level.into(), &message);
         if level == wit::log::Level::Error {
@@ -278,6 +302,7 @@ impl wit::log::Host for Host {
     }
 
     fn event(&mut self, name: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+        self.meter.count_call()?;
         let text: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.meter.charge(name.len().saturating_add(text).saturating_add(LINE))?;
         self.observer.event(&name, &fields);
@@ -285,6 +310,7 @@ impl wit::log::Host for Host {
     }
 
     fn progress(&mut self, task: String, done: u64, total: u64, unit: String) -> wasmtime::Result<()> {
+        self.meter.count_call()?;
         self.meter.charge(task.len().saturating_add(unit.len()).saturating_add(LINE))?;
         self.observer.progress(&task, done, total, &unit);
         Ok(())
@@ -300,6 +326,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
+    use crate::limits::Reached;
     use crate::lock::{Holder, LockError};
     use crate::observer::Level;
     use crate::store::{
@@ -514,7 +541,7 @@ mod tests {
         // One byte is the path.
         assert!(commit(&mut host, &"x".repeat(60)).is_ok());
         let error = commit(&mut host, &"x".repeat(60)).expect_err("a trap");
-        let reached = error.downcast_ref::<crate::limits::Reached>().expect("a limit");
+        let reached = error.downcast_ref::<Reached>().expect("a limit");
         assert_eq!((reached.name, reached.allowed), ("output", 100));
         assert_eq!(probe.commits.load(Ordering::Relaxed), 1);
         // The next call has the whole again.
@@ -580,7 +607,7 @@ mod tests {
         assert_eq!(first.len(), 32);
         assert_ne!(first, host.get_random_bytes(32).expect("bytes"));
         let error = host.get_random_bytes(RANDOM_BYTES + 1).expect_err("a trap");
-        assert_eq!(error.downcast_ref::<crate::limits::Reached>().map(|reached| reached.name), Some("random"));
+        assert_eq!(error.downcast_ref::<Reached>().map(|reached| reached.name), Some("random"));
     }
 
     #[test]
@@ -589,5 +616,17 @@ mod tests {
         let counts =
             host.count_tokens("o200k_base".to_owned(), vec![String::new(), "a\u{20ac}".to_owned()]).expect("no trap");
         assert_eq!((counts.tokens, counts.exact), (vec![0, 4], false));
+    }
+
+    #[test]
+    fn calls_are_counted_whatever_they_answer() {
+        let (_, mut host) = host(Limits { host_calls: 3, ..Limits::default() });
+        assert_eq!(host.generation().unwrap().unwrap(), 7);
+        assert!(host.stat(wit::store::Area::Tree, "t".to_owned()).unwrap().is_err());
+        host.current().unwrap().unwrap();
+        let error = host.generation().unwrap_err();
+        assert_eq!(error.downcast_ref::<Reached>().unwrap().name, "host-calls");
+        host.meter.begin();
+        assert!(host.generation().is_ok(), "each call of the component counts anew");
     }
 }
