@@ -424,7 +424,8 @@ fn damage_is_found_in_a_file_and_on_stdin() {
     let path = home.workspace().join("sources/p/_v2/t.md");
     let clean = fs::read(&path).unwrap();
     home.run(&["verify", path.to_str().unwrap()]).expect(0);
-    home.run(&["verify", "sources/p/_v2/t.md"]).expect(0);
+    let inside = home.run(&["verify", "sources/p/_v2/t.md", "--json"]).expect(0).json();
+    assert_eq!(inside["counts"]["frames"], 1, "{inside}");
     home.run_with(&["verify", "-", "--as", "sources/p/_v2/t.md"], &clean).expect(0);
 
     let mut bytes = clean.clone();
@@ -448,6 +449,7 @@ fn damage_is_found_in_a_file_and_on_stdin() {
     // In the workspace: degraded, and the rest goes on.
     fs::write(&path, &bytes).unwrap();
     home.run(&["verify"]).expect(1);
+    home.run(&["verify", "sources/p/_v2/t.md"]).expect(1);
     let found = home.run(&["search", "boat", "--json"]).expect(0);
     assert_eq!(found.json()["results"][0]["id"], "p/u/m1");
     assert!(found.stderr.contains("degraded"), "{}", found.stderr);
@@ -495,10 +497,13 @@ fn a_workspace_that_is_not_there_is_not_made_by_reading() {
 
     // A directory with nothing in it is no workspace either.
     fs::create_dir(home.path("empty")).unwrap();
-    for words in [&["status", "--workspace", "empty"][..], &["verify", "--workspace", "empty"], &["verify", "empty"]] {
+    for words in [&["status", "--workspace", "empty"][..], &["verify", "--workspace", "empty"]] {
         let ended = home.run(words).expect(0);
         assert!(ended.stderr.contains("no workspace") || ended.stderr.contains("nothing of a memory"), "{words:?}");
     }
+    // Whoever names it wants something checked.
+    let ended = home.run(&["verify", "empty"]).expect(1);
+    assert!(ended.stderr.contains("nothing to check"), "{}", ended.stderr);
     assert_eq!(fs::read_dir(home.path("empty")).unwrap().count(), 0);
 }
 

@@ -67,7 +67,11 @@ struct Open {
 impl Survey {
     /// Of everything below `prefix`; a listing that fails is the caller's to tell. `files`: what is known.
     pub(crate) fn start(prefix: &str, limits: &Limits, depth: Depth, files: FileTable) -> Result<Self, StoreError> {
-        let entries = tree::list(Area::Tree, prefix)?;
+        let mut entries = tree::list(Area::Tree, prefix)?;
+        if entries.is_empty() && !prefix.is_empty() {
+            // A file is its own prefix. Nothing there is an error, not a clean part.
+            entries.push(tree::find(Area::Tree, prefix)?.ok_or(StoreError::NotFound)?);
+        }
         let total = entries.iter().map(|entry| entry.stamp.size).sum();
         Ok(Self {
             limits: *limits,

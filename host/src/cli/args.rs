@@ -117,7 +117,7 @@ pub enum Verb {
     Archive(Archive),
     /// Check a workspace or one archive file
     ///
-    /// Checks encoding, structure, ids and their anchors, who a record says spoke, and names; reads everything once, in
+    /// Checks encoding, structure, ids and their anchors, the form of speakers and metadata, and names; reads everything once, in
     /// pieces, takes no lock and changes nothing of memory; the directory `.scriptorium-recollex`, a cache, may be
     /// refreshed. A letter changed within a text leaves all of these as they are: it is not found. Exit code 0: clean;
     /// 1: there are findings that are warnings or errors.

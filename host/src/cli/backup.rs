@@ -1,5 +1,6 @@
 //! `recollex backup`: a consistent copy of the workspace in one file.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use recollex::maintenance;
@@ -73,6 +74,10 @@ pub fn left_out(context: &Context, paths: &[String]) {
 
 /// The file to make: beside what is there in a directory, and never in the workspace, which it would then be part of.
 pub fn target(given: &Path, store: &Directory) -> Result<PathBuf, Failure> {
+    if given.as_os_str().as_encoded_bytes().ends_with(b"/") && !given.exists() {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(given);
+        made.map_err(|error| Failure::io("make the directory", given, &error))?;
+    }
     let path = if given.is_dir() { given.join(maintenance::name(store)) } else { given.to_owned() };
     let path = std::path::absolute(&path).map_err(|error| Failure::io("resolve this path", &path, &error))?;
     let directory = path.parent().unwrap_or(&path);

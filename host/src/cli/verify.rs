@@ -80,13 +80,15 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         context.hint(if outcome.revision.is_some() && none {
             "There was nothing to check: no workspace, no archive and no topic."
         } else {
-            "There was nothing to check: no archive and no topic."
+            "There was nothing to check: no archive and no topic. Name a file, or the directory above `sources/`."
         });
     }
     if outcome.dropped > 0 {
         context.hint("There were more findings. For all of them: --set limits.findings-max=N");
     }
-    Ok(if outcome.ok { Exit::DONE } else { Exit::NOTHING })
+    // Whoever names something to be checked must not take "nothing there" for "nothing wrong".
+    let is_idle = args.path.is_some() && outcome.health == Health::Empty;
+    Ok(if outcome.ok && !is_idle { Exit::DONE } else { Exit::NOTHING })
 }
 
 enum Target {
@@ -138,11 +140,15 @@ fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(Target::Directory(path.clone())),
         Ok(_) => Ok(Target::File(path.clone(), given.map_or_else(|| Name::of(path), Name::plain))),
-        Err(error) => match path.to_str().filter(|_| path.is_relative() && context.setup.workspace.join(path).exists())
-        {
-            Some(inside) => Ok(Target::Inside(inside.to_owned())),
-            None => Err(Failure::io("read what is to be verified", path, &error)),
-        },
+        Err(error) => {
+            // Not from here: perhaps a path within the workspace, as findings and listings show them.
+            let there = context.setup.workspace.join(path);
+            match (path.to_str().filter(|_| path.is_relative()), there.metadata()) {
+                (Some(inside), Ok(metadata)) if metadata.is_dir() => Ok(Target::Inside(inside.to_owned())),
+                (Some(inside), Ok(_)) => Ok(Target::File(there, Name::plain(given.unwrap_or(inside)))),
+                _ => Err(Failure::io("read what is to be verified", path, &error)),
+            }
+        }
     }
 }
 
@@ -311,7 +317,11 @@ pub fn lines(look: Look, finding: &Finding) -> Vec<String> {
 }
 
 fn summary(look: Look, [infos, warnings, errors]: [u64; 3], outcome: &Outcome) -> String {
-    let verdict = if outcome.ok { look.good("clean") } else { health(look, outcome.health) };
+    let verdict = match outcome.health {
+        Health::Empty => look.warning("nothing to check"),
+        _ if outcome.ok => look.good("clean"),
+        other => health(look, other),
+    };
     let mut text = format!("{verdict}: {}", sources(&outcome.counts));
     for (n, one, many) in [(errors, "error", "errors"), (warnings, "warning", "warnings"), (infos, "remark", "remarks")]
     {
