@@ -669,3 +669,14 @@ fn completions_and_manual_pages_come_from_the_definitions() {
     let page = fs::read_to_string(home.path("pages/recollex-search.1")).unwrap();
     assert!(page.contains("speaker"), "{page}");
 }
+
+#[test]
+fn a_workspace_that_archive_makes_is_said() {
+    let home = Home::new();
+    let turn = br#"{"id":"m1","role":"user","text":"x"}"#;
+    let words = ["archive", "--provider", "p", "--thread", "t"];
+    let first = home.run_with(&words, turn).expect(0);
+    assert!(first.stderr.contains("Made a workspace in"), "{}", first.stderr);
+    let again = home.run_with(&words, turn).expect(0);
+    assert!(!again.stderr.contains("Made a workspace"), "{}", again.stderr);
+}

@@ -1,5 +1,7 @@
 //! What `get` and `browse` show.
 
+use std::cell::Cell;
+
 use recollex_core::digest::Digest;
 use recollex_core::ids::{Location, SourceId, is_derived_path, is_internal_path, is_v2_path};
 use recollex_core::session::LineWindow;
@@ -94,6 +96,17 @@ fn missing(target: &str) -> wit::Error {
     wit::Error::NotFound(Problem { subject: Some(target.to_owned()), ..problem })
 }
 
+/// Not among the whole records of an archive that is damaged.
+fn behind_damage(path: &str, target: &str) -> wit::Error {
+    let problem = convert::problem(
+        "MEMORY_NOT_FOUND",
+        "perhaps-behind-damage",
+        Some(path),
+        "the archive is damaged, and no record before the damage has this name; `verify` shows where, a backup may have it",
+    );
+    wit::Error::NotFound(Problem { subject: Some(target.to_owned()), ..problem })
+}
+
 /// No read verb shows the runtime directory or version control (D11).
 pub(crate) fn internal(path: &str) -> wit::Error {
     wit::Error::Refused(vec![convert::problem(
@@ -143,8 +156,9 @@ pub(crate) fn record(
     limits: &Limits,
 ) -> Result<wit::Excerpt, wit::Error> {
     let mut found = from_table(entry, name, limits);
+    let mut is_damaged = false;
     if found.is_none() {
-        scan(entry, limits, |frame| {
+        is_damaged = scan(entry, limits, |frame| {
             if name.names(frame) {
                 found = Some(Record::new(&entry.path, frame));
             }
@@ -152,10 +166,8 @@ pub(crate) fn record(
         })?;
     }
     let Some(record) = found else {
-        return Err(missing(match name {
-            RecordName::Id(id) => id,
-            RecordName::Anchor(anchor) => anchor,
-        }));
+        let (RecordName::Id(target) | RecordName::Anchor(target)) = name;
+        return Err(if is_damaged { behind_damage(&entry.path, target) } else { missing(target) });
     };
     let mut parts = Parts { entry, window: window(record.line), failed: None };
     parts.show(record.offset, record.offset.saturating_add(record.length), record.line, None);
@@ -172,24 +184,24 @@ fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Recor
     found
 }
 
-/// Hands every frame on until `more` says no.
-fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> bool) -> Result<(), wit::Error> {
-    let mut wanted = true;
+/// Hands frames on until `more` says no, and reads no further. Whether the archive is damaged, if it was read to its end.
+fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> bool) -> Result<bool, wit::Error> {
+    let wanted = Cell::new(true);
     let mut sink = |frame: &FrameRef<'_>| {
-        if wanted {
-            wanted = more(frame);
+        if wanted.get() {
+            wanted.set(more(frame));
         }
     };
     let mut scanner = Scanner::new(Some(Location::of_path(&entry.path)), limits);
     let mut reader = Reader::listed(entry);
-    while let Some(piece) = reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {
-        match piece {
-            Piece::Text(text) => scanner.push_text(&text, &mut sink),
-            Piece::Bytes(bytes) => scanner.push_bytes(&bytes, &mut sink),
+    while wanted.get() {
+        match reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {
+            Some(Piece::Text(text)) => scanner.push_text(&text, &mut sink),
+            Some(Piece::Bytes(bytes)) => scanner.push_bytes(&bytes, &mut sink),
+            None => return Ok(scanner.finish(&mut sink).fault.is_some()),
         }
     }
-    scanner.finish(&mut sink);
-    Ok(())
+    Ok(false)
 }
 
 /// Parts of a file, shown through a window.

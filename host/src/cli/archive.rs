@@ -63,7 +63,12 @@ const CHUNK: &str = "archive in several batches: --chunk";
 pub fn run(args: &Archive, context: &Context) -> Result<Exit, Failure> {
     // Memory that is off, or a setting that is wrong, is told before a byte of input is read.
     let mut session = context.session()?;
+    let is_new = context.is_absent();
     let (result, totals, listing) = keep(args, context, &mut session)?;
+    if is_new && totals.archived > 0 {
+        // A mistyped directory must not go unnoticed.
+        context.hint(&format!("Made a workspace in {}", context.setup.workspace.display()));
+    }
     match (result, listing) {
         (Ok(()), listing) => {
             if context.out.json {
