@@ -425,7 +425,7 @@ fn damage_is_found_in_a_file_and_on_stdin() {
     let clean = fs::read(&path).unwrap();
     home.run(&["verify", path.to_str().unwrap()]).expect(0);
     let inside = home.run(&["verify", "sources/p/_v2/t.md", "--json"]).expect(0).json();
-    assert_eq!(inside["counts"]["frames"], 1, "{inside}");
+    assert_eq!(inside["counts"]["frames"], 3, "{inside}");
     home.run_with(&["verify", "-", "--as", "sources/p/_v2/t.md"], &clean).expect(0);
 
     let mut bytes = clean.clone();
