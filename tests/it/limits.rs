@@ -128,8 +128,22 @@ fn endless_logging_reaches_the_output_limit() {
 }
 
 #[test]
-fn endless_writing_reaches_the_output_limit() {
-    limit("flood-cache", limits(), "output");
+fn endless_writing_fills_the_cache_to_the_output_limit_and_no_further() {
+    // The cache can be done without, so the component is told and not stopped.
+    let place = Place::new();
+    let runtime = runtime(limits());
+    let mut session = open(&runtime, &place.root(), "flood-cache");
+    let error = session.status().unwrap_err();
+    assert!(matches!(&error, Error::Memory(_)) && format!("{error:?}").contains("Limit((\\\"output\\\""), "{error:?}");
+    let cache = place.root().join(".scriptorium-recollex");
+    let written: u64 = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(written > 0 && written <= limits().output_bytes, "{written}");
+    session.browse("", None, 0).unwrap();
+}
+
+#[test]
+fn endless_calls_reach_their_limit() {
+    limit("flood-calls", Limits { host_calls: 5000, ..limits() }, "host-calls");
 }
 
 #[test]

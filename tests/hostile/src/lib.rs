@@ -121,6 +121,9 @@ impl GuestSession for HostileSession {
                     store::put_cache(&format!("flood-{number}"), &data).map_err(|error| refused(&error))?;
                 }
             }
+            "flood-calls" => loop {
+                let _ = store::generation();
+            },
             "flood-answer" => text = "x".repeat(300 << 20),
             "random" => text = random::get_random_bytes(1 << 40).len().to_string(),
             "no-text" => {
