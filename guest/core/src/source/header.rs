@@ -12,6 +12,9 @@ use memchr::memchr;
 /// Most archives repeat a handful of tokens; decoding one costs more than the rest of a frame.
 const TOKENS_KEPT: usize = 4;
 
+/// And a handful of speakers, who take turns.
+const SPEAKERS_KEPT: usize = 8;
+
 /// A frame's header. Positions count from the frame's first byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Header {
@@ -63,12 +66,14 @@ pub(super) struct HeaderParser {
     place: Place,
     tokens: Vec<(String, Metadata)>,
     next_token: usize,
-    speaker: String,
+    speakers: Vec<String>,
+    next_speaker: usize,
 }
 
 impl HeaderParser {
     pub(super) fn new(location: Option<Location>) -> Self {
-        let mut parser = Self { place: Place::Unknown, tokens: Vec::new(), next_token: 0, speaker: String::new() };
+        let mut parser =
+            Self { place: Place::Unknown, tokens: Vec::new(), next_token: 0, speakers: Vec::new(), next_speaker: 0 };
         if let Some(location) = location {
             parser.settle(location);
         }
@@ -198,12 +203,17 @@ impl HeaderParser {
     }
 
     fn is_speaker(&mut self, encoded: &str) -> bool {
-        if self.speaker == encoded {
+        if self.speakers.iter().any(|known| known == encoded) {
             return true;
         }
         let canonical = is_canonical_speaker(encoded);
         if canonical {
-            encoded.clone_into(&mut self.speaker);
+            let slot = self.next_speaker;
+            self.next_speaker = (slot + 1) % SPEAKERS_KEPT;
+            match self.speakers.get_mut(slot) {
+                Some(old) => encoded.clone_into(old),
+                None => self.speakers.push(encoded.to_owned()),
+            }
         }
         canonical
     }
