@@ -3,8 +3,10 @@
 //! See `README.md` beside this crate for how to run it all and what a row is.
 
 pub mod built;
+pub mod conformance;
 pub mod crash;
 pub mod deviations;
 pub mod engine;
+pub mod memory_store;
 pub mod turns;
 pub mod vectors;
