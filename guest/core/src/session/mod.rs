@@ -9,6 +9,6 @@ mod window;
 mod workspace_id;
 
 pub use authority::{Denied, Verb, authorise, keep_to_caller};
-pub use settings::{Backend, Expected, SettingError, Settings};
+pub use settings::{Backend, Caller, Expected, SettingError, Settings};
 pub use window::{LineWindow, Shown};
 pub use workspace_id::WorkspaceId;

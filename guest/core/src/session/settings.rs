@@ -12,6 +12,8 @@ use crate::source::Limits;
 pub struct Settings {
     /// `backend`: whether memory is on.
     pub backend: Backend,
+    /// `caller`: who is kept waiting.
+    pub caller: Caller,
     /// `limits.batch-bytes`: text that one batch of turns may hold, in bytes (D04).
     pub batch_bytes: u64,
     /// `limits.header-bytes`: a frame's lines up to its record's label, in bytes.
@@ -46,6 +48,26 @@ pub enum Backend {
     Files,
     /// Nowhere: every call answers that memory is off (D45).
     None,
+}
+
+/// Who is kept waiting by a lock that another holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Caller {
+    /// A person, or an agent's turn: ten seconds.
+    #[default]
+    Interactive,
+    /// Work that can be done later: one second.
+    Background,
+}
+
+impl Caller {
+    /// How long such a caller waits, in milliseconds, where `lock.wait-ms` does not say.
+    const fn lock_wait_ms(self) -> u64 {
+        match self {
+            Self::Interactive => INTERACTIVE_WAIT_MS,
+            Self::Background => BACKGROUND_WAIT_MS,
+        }
+    }
 }
 
 /// A setting that could not be taken.
@@ -112,15 +134,22 @@ const NUMBERS: &[Number] = &[
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
-    Number { name: "lock.wait-ms", default: 10_000, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
+    Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
 const BACKEND: &str = "backend";
+const BACKENDS: Expected = Expected::Words("`files` or `none`");
+const CALLER: &str = "caller";
+const CALLERS: Expected = Expected::Words("`interactive` or `background`");
+const LOCK_WAIT: &str = "lock.wait-ms";
+const INTERACTIVE_WAIT_MS: u64 = 10_000;
+const BACKGROUND_WAIT_MS: u64 = 1_000;
 
 impl Default for Settings {
     fn default() -> Self {
         let mut settings = Self {
             backend: Backend::default(),
+            caller: Caller::default(),
             batch_bytes: 0,
             header_bytes: 0,
             findings: 0,
@@ -148,8 +177,13 @@ impl Settings {
     /// The first pair that names no setting or has no allowed value.
     pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, SettingError> {
         let mut settings = Self::default();
+        let mut is_wait_given = false;
         for (name, value) in pairs {
             settings.set(name, value)?;
+            is_wait_given |= name == LOCK_WAIT;
+        }
+        if !is_wait_given {
+            settings.lock_wait_ms = settings.caller.lock_wait_ms();
         }
         Ok(settings)
     }
@@ -159,7 +193,15 @@ impl Settings {
             self.backend = match value {
                 "files" => Backend::Files,
                 "none" => Backend::None,
-                _ => return Err(wrong(BACKEND, value, Expected::Words("`files` or `none`"))),
+                _ => return Err(wrong(BACKEND, value, BACKENDS)),
+            };
+            return Ok(());
+        }
+        if name == CALLER {
+            self.caller = match value {
+                "interactive" => Caller::Interactive,
+                "background" => Caller::Background,
+                _ => return Err(wrong(CALLER, value, CALLERS)),
             };
             return Ok(());
         }
@@ -190,8 +232,8 @@ impl Settings {
 
     /// Name, default and range of every setting, in the order FORMAT.md lists them.
     pub fn table() -> impl Iterator<Item = (&'static str, String, Expected)> {
-        let backend = (BACKEND, "files".to_owned(), Expected::Words("`files` or `none`"));
-        core::iter::once(backend).chain(
+        let words = [(BACKEND, "files".to_owned(), BACKENDS), (CALLER, "interactive".to_owned(), CALLERS)];
+        words.into_iter().chain(
             NUMBERS.iter().map(|number| {
                 (number.name, number.default.to_string(), Expected::Number(number.range.0, number.range.1))
             }),
@@ -235,6 +277,17 @@ mod tests {
         let settings = Settings::parse([("get.lines", "7"), ("get.lines", "9"), ("backend", "none")]).unwrap();
         assert_eq!((settings.get_lines, settings.backend), (9, Backend::None));
         assert_eq!(settings.get_bytes, Settings::default().get_bytes);
+    }
+
+    #[test]
+    fn who_waits_decides_how_long_unless_that_is_said() {
+        let wait =
+            |pairs: &[(&'static str, &'static str)]| Settings::parse(pairs.iter().copied()).unwrap().lock_wait_ms;
+        assert_eq!(wait(&[]), 10_000);
+        assert_eq!(wait(&[("caller", "interactive")]), 10_000);
+        assert_eq!(wait(&[("caller", "background")]), 1_000);
+        assert_eq!(wait(&[("lock.wait-ms", "7"), ("caller", "background")]), 7);
+        assert!(matches!(Settings::parse([("caller", "me")]), Err(SettingError::Value { .. })));
     }
 
     #[test]
