@@ -54,5 +54,5 @@ pub use error::Error;
 pub use limits::Limits;
 pub use observer::Observer;
 pub use runtime::{Runtime, RuntimeOptions};
-pub use session::{Medium, OpenOptions, Session, Verification};
+pub use session::{Importing, Medium, OpenOptions, Session, Verification};
 pub use verifier::Archive;

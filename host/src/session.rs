@@ -13,7 +13,8 @@ use wasmtime::component::ResourceAny;
 use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    self, Answer, Archived, Excerpt, GuestSession, Initialised, Listing, Query, Report, Scope, Setting, Status, Turn,
+    self, Answer, Archived, Excerpt, GuestSession, ImportOptions, ImportedConversation, Initialised, Listing,
+    NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
 };
 use crate::call;
 use crate::error::Error;
@@ -112,7 +113,7 @@ struct Live {
     store: Store<Host>,
     world: Memory,
     session: ResourceAny,
-    /// Verifications that their owners dropped. Their ends in the component wait here for the next call, because only a
+    /// Verifications and imports that their owners dropped. Their ends in the component wait here for the next call, because only a
     /// call can reach it. It also tells one instance from another.
     dropped: Dropped,
 }
@@ -163,6 +164,39 @@ impl Session {
         self.call(|guest, store, session| guest.call_archive(store, session, turns))
     }
 
+    /// Keeps turns of numbered conversations (`sources/D3.md`), all of them or none.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn archive_numbered(&mut self, turns: &[NumberedTurn]) -> Result<Archived, Error> {
+        self.call(|guest, store, session| guest.call_archive_numbered(store, session, turns))
+    }
+
+    /// Keeps what somebody unpaired said in a group, as pending evidence, within a quota.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn archive_unpaired(&mut self, message: &UnpairedMessage) -> Result<Archived, Error> {
+        self.call(|guest, store, session| guest.call_archive_unpaired(store, session, message))
+    }
+
+    /// Vouches for a pending record. Only for the owner in person.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn promote(&mut self, source_id: &str) -> Result<Promotion, Error> {
+        self.call(|guest, store, session| guest.call_promote(store, session, source_id))
+    }
+
+    /// Starts to take in an export.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn start_import(&mut self, options: &ImportOptions) -> Result<Importing, Error> {
+        let handle = self.call(|guest, store, session| guest.call_start_import(store, session, options))?;
+        self.underway(handle).map(Importing)
+    }
+
     /// Looks words up.
     ///
     /// # Errors
@@ -194,9 +228,14 @@ impl Session {
     /// As [`Session::init`].
     pub fn verify(&mut self, prefix: &str) -> Result<Verification, Error> {
         let handle = self.call(|guest, store, session| guest.call_verify(store, session, prefix))?;
+        self.underway(handle).map(Verification)
+    }
+
+    /// Something of the component's that a call has just handed out.
+    fn underway(&self, handle: ResourceAny) -> Result<Underway, Error> {
         // The call went well, so the instance is there.
         let live = self.live.as_ref().ok_or(Error::Gone)?;
-        Ok(Verification { handle, dropped: Arc::clone(&live.dropped) })
+        Ok(Underway { handle, dropped: Arc::clone(&live.dropped) })
     }
 
     /// Makes a call on the workspace, starting an instance if the last one has ended.
@@ -306,12 +345,28 @@ impl Query {
     }
 }
 
-/// A verification under way. It belongs to the session that began it and ends with that session's instance: after a
-/// trap or a limit its calls answer [`Error::Gone`].
-pub struct Verification {
+/// Something in an instance that outlives the call which made it.
+struct Underway {
     handle: ResourceAny,
     dropped: Dropped,
 }
+
+impl Underway {
+    /// Takes the instance that this belongs to, if it is still this session's.
+    fn instance(&self, session: &mut Session) -> Result<Live, Error> {
+        session.live.take_if(|live| Arc::ptr_eq(&live.dropped, &self.dropped)).ok_or(Error::Gone)
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(self.handle);
+    }
+}
+
+/// A verification under way. It belongs to the session that began it and ends with that session's instance: after a
+/// trap or a limit its calls answer [`Error::Gone`].
+pub struct Verification(Underway);
 
 impl Verification {
     /// Reads on for about `bytes` bytes and returns what it found; none: everything was read.
@@ -319,9 +374,9 @@ impl Verification {
     /// # Errors
     /// As [`Session::init`], and [`Error::Gone`].
     pub fn step(&mut self, session: &mut Session, bytes: u64) -> Result<Option<Vec<Finding>>, Error> {
-        let live = self.instance(session)?;
+        let live = self.0.instance(session)?;
         session
-            .call_in(live, |guest, store| guest.verification().call_step(store, self.handle, bytes))?
+            .call_in(live, |guest, store| guest.verification().call_step(store, self.0.handle, bytes))?
             .map_err(Error::from)
     }
 
@@ -330,24 +385,68 @@ impl Verification {
     /// # Errors
     /// [`Error::Limit`], [`Error::Trap`] and [`Error::Gone`].
     pub fn report(&mut self, session: &mut Session) -> Result<Report, Error> {
-        let live = self.instance(session)?;
-        session.call_in(live, |guest, store| guest.verification().call_report(store, self.handle))
-    }
-
-    /// Takes the instance that this belongs to, if it is still this session's.
-    fn instance(&self, session: &mut Session) -> Result<Live, Error> {
-        session.live.take_if(|live| Arc::ptr_eq(&live.dropped, &self.dropped)).ok_or(Error::Gone)
-    }
-}
-
-impl Drop for Verification {
-    fn drop(&mut self) {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(self.handle);
+        let live = self.0.instance(session)?;
+        session.call_in(live, |guest, store| guest.verification().call_report(store, self.0.handle))
     }
 }
 
 impl fmt::Debug for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verification").finish_non_exhaustive()
+    }
+}
+
+/// An import under way. It belongs to its session's instance as a [`Verification`] does. What it answered is kept.
+pub struct Importing(Underway);
+
+impl Importing {
+    /// Hands over the next piece of `file`; `last` closes it. Returns the conversations that were complete with it.
+    ///
+    /// # Errors
+    /// As [`Session::init`], and [`Error::Gone`]. After an error the import takes nothing more; beginning again from the
+    /// start repeats nothing.
+    pub fn push_text(
+        &mut self,
+        session: &mut Session,
+        file: &str,
+        text: &str,
+        last: bool,
+    ) -> Result<Vec<ImportedConversation>, Error> {
+        let live = self.0.instance(session)?;
+        session
+            .call_in(live, |guest, store| guest.importing().call_push_text(store, self.0.handle, file, text, last))?
+            .map_err(Error::from)
+    }
+
+    /// The same for bytes that may not be text.
+    ///
+    /// # Errors
+    /// As [`Importing::push_text`].
+    pub fn push_bytes(
+        &mut self,
+        session: &mut Session,
+        file: &str,
+        data: &[u8],
+        last: bool,
+    ) -> Result<Vec<ImportedConversation>, Error> {
+        let live = self.0.instance(session)?;
+        session
+            .call_in(live, |guest, store| guest.importing().call_push_bytes(store, self.0.handle, file, data, last))?
+            .map_err(Error::from)
+    }
+
+    /// There is no more: what was still held back is kept now.
+    ///
+    /// # Errors
+    /// As [`Importing::push_text`].
+    pub fn finish(self, session: &mut Session) -> Result<Vec<ImportedConversation>, Error> {
+        let live = self.0.instance(session)?;
+        session.call_in(live, |guest, store| guest.importing().call_finish(store, self.0.handle))?.map_err(Error::from)
+    }
+}
+
+impl fmt::Debug for Importing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Importing").finish_non_exhaustive()
     }
 }

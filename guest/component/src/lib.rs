@@ -9,6 +9,7 @@
 mod bindings;
 mod cache;
 mod convert;
+mod import;
 mod panic;
 mod read;
 mod records;
@@ -27,6 +28,7 @@ struct Component;
 impl workspace::Guest for Component {
     type Session = session::Session;
     type Verification = survey::Verification;
+    type Importing = import::Importing;
 }
 
 bindings::export!(Component with_types_in bindings);

@@ -183,6 +183,22 @@ impl wit::GuestSession for Session {
         Ok(wit::Archived { turns: plan.records.into_iter().map(archived).collect(), revision: self.revision(files)? })
     }
 
+    fn archive_numbered(&self, _turns: Vec<wit::NumberedTurn>) -> Result<wit::Archived, wit::Error> {
+        Err(placeholder())
+    }
+
+    fn archive_unpaired(&self, _message: wit::UnpairedMessage) -> Result<wit::Archived, wit::Error> {
+        Err(placeholder())
+    }
+
+    fn promote(&self, _source_id: String) -> Result<wit::Promotion, wit::Error> {
+        Err(placeholder())
+    }
+
+    fn start_import(&self, _options: wit::ImportOptions) -> Result<wit::Importing, wit::Error> {
+        Err(placeholder())
+    }
+
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
@@ -348,4 +364,9 @@ fn archived(kept: recollex_core::source::Kept) -> wit::ArchivedTurn {
         Outcome::Differs { kept, offered } => (wit::Outcome::Differs, Some((kept.hex(), offered.hex()))),
     };
     wit::ArchivedTurn { id: kept.id.to_string(), path: kept.path, anchor: kept.anchor, outcome, digests }
+}
+
+/// PLACEHOLDER: gone before this step ends.
+fn placeholder() -> wit::Error {
+    wit::Error::Refused(Vec::new())
 }
