@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -759,80 +759,4 @@ fn with_damaged_and_stale_caches_the_answers_are_those_without() {
             Ok(())
         })
         .unwrap_or_else(|failure| panic!("{failure}"));
-}
-
-/// How long things take, and what they cost. Run by hand:
-/// `cargo test --release -p recollex --test tables -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stdout, reason = "what it is for")]
-fn measure_appending() {
-    let runtime = runtime();
-    for megabytes in [1, 10, 100] {
-        let root = tempfile::tempdir().expect("a directory");
-        let store = Counting::over(root.path());
-        let mut session = store.session(&runtime);
-        let count = megabytes * 1_700;
-        fill(&mut session, &store, "long", count);
-        let mut times = Vec::new();
-        for number in count..count + 50 {
-            let turn = [turn("long", number)];
-            let start = SystemTime::now();
-            session.archive(&turn).expect("archived");
-            times.push(start.elapsed().unwrap_or_default());
-        }
-        times.sort();
-        println!("{megabytes} MB: median {:?}, slowest {:?}, {:?} over 50", times[25], times[49], store.take());
-        let start = SystemTime::now();
-        session.status().expect("a status");
-        println!("  status {:?}", start.elapsed().unwrap_or_default());
-        let start = SystemTime::now();
-        session.get(&format!("tests/long/m{:07}", count / 2), None, 0).expect("found");
-        println!("  get {:?}", start.elapsed().unwrap_or_default());
-        fs::remove_dir_all(root.path().join(CACHE)).expect("removed");
-        store.take();
-        let start = SystemTime::now();
-        session.archive(&[turn("long", count + 50)]).expect("archived");
-        println!("  append without a cache {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
-    }
-}
-
-/// The same for the number of files.
-#[test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stdout, reason = "what it is for")]
-fn measure_a_walk() {
-    let runtime = runtime();
-    for files in [1_000, 10_000, 100_000] {
-        let root = tempfile::tempdir().expect("a directory");
-        let store = Counting::over(root.path());
-        let mut session = store.session(&runtime);
-        session.init().expect("a workspace");
-        for number in 0..files {
-            let directory = root.path().join(format!("topics/{:03}", number / 1000));
-            fs::create_dir_all(&directory).expect("made");
-            fs::write(directory.join(format!("{number}.md")), "A topic.\n").expect("written");
-        }
-        settle();
-        for what in ["first status", "second status", "third status"] {
-            let start = SystemTime::now();
-            session.status().expect("a status");
-            println!("{files} files: {what} {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
-        }
-        let start = SystemTime::now();
-        let mut entries = 0;
-        let mut cursor = None;
-        loop {
-            let page = store.entries(Area::Tree, "", cursor.as_deref(), 0).expect("a page");
-            entries += page.entries.len();
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        println!("  the walk alone {:?} ({entries})", start.elapsed().unwrap_or_default());
-        let start = SystemTime::now();
-        session.archive(&turns("short", 0..1)).expect("archived");
-        println!("  a turn {:?}, {:?}", start.elapsed().unwrap_or_default(), store.take());
-    }
 }

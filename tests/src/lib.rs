@@ -8,5 +8,7 @@ pub mod crash;
 pub mod deviations;
 pub mod engine;
 pub mod memory_store;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod trace;
 pub mod turns;
 pub mod vectors;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nix::libc;
 use serde_json::{Value, json};
 
-use super::trace::{self, Stop, Traced};
 use super::workspace::{child, copy, scratch};
 use super::{report, rounds, share};
 use crate::support::{cache, recollex};
+use recollex_tests::trace::{self, Stop, Traced};
 
 /// Of all stops, one in this many is tried.
 const EVERY: usize = 7;
@@ -103,7 +103,7 @@ impl Home {
         let mut traced = Traced::start(&mut command);
         let mut calls = BTreeMap::new();
         loop {
-            match traced.next() {
+            match traced.step() {
                 Stop::Enter(thread) => {
                     calls.insert(thread, trace::call(thread));
                 }
@@ -161,7 +161,7 @@ fn killed_anywhere_it_archived_no_turn_of_a_batch_or_all() {
     let mut traced = home.archive();
     let mut count = 0;
     let code = loop {
-        match traced.next() {
+        match traced.step() {
             Stop::Over(code) => break code,
             _ => count += 1,
         }
@@ -179,7 +179,7 @@ fn killed_anywhere_it_archived_no_turn_of_a_batch_or_all() {
         home.like(&before);
         let mut traced = home.archive();
         for _ in 0..=stop {
-            if matches!(traced.next(), Stop::Over(_)) {
+            if matches!(traced.step(), Stop::Over(_)) {
                 break;
             }
         }

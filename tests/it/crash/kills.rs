@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use recollex_tests::crash::{COMMITTED, READY};
 
-use super::trace::{self, Stop, Traced};
 use super::workspace::{After, Template, child, copy, scratch};
 use super::{Random, report, rounds, share};
+use recollex_tests::trace::{self, Stop, Traced};
 
 /// As many as the tests of this module together make, at least.
 const KILLS: usize = 2_000;
@@ -58,7 +58,7 @@ pub fn stops(mut traced: Traced) -> (usize, Vec<usize>) {
     let mut made = Vec::new();
     let mut target = String::new();
     loop {
-        match traced.next() {
+        match traced.step() {
             Stop::Enter(thread) => {
                 let call = trace::call(thread);
                 target = match call.number {
@@ -82,7 +82,7 @@ pub fn stops(mut traced: Traced) -> (usize, Vec<usize>) {
 /// Lets a child go on to its stop with this number, from 0, and kills it there. None: it ended before.
 fn kill_at(mut traced: Traced, stop: usize) -> Option<String> {
     for _ in 0..=stop {
-        if matches!(traced.next(), Stop::Over(_)) {
+        if matches!(traced.step(), Stop::Over(_)) {
             return None;
         }
     }

@@ -20,8 +20,6 @@ mod kills;
 mod power;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod record;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod trace;
 mod workspace;
 mod writers;
 

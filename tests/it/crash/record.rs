@@ -13,8 +13,8 @@ use nix::libc;
 use nix::unistd::Pid;
 use recollex_tests::crash::COMMITTED;
 
-use super::trace::{self, Call, Stop, Traced};
 use super::workspace::{Template, child};
+use recollex_tests::trace::{self, Call, Stop, Traced};
 
 /// A file or directory, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -211,7 +211,7 @@ impl Recorder {
         self.find_open(traced.process());
         let mut call = None;
         for at in 0.. {
-            match traced.next() {
+            match traced.step() {
                 Stop::Enter(thread) => call = Some(trace::call(thread)),
                 Stop::Leave(thread) => {
                     let call = call.take().expect("it entered before it left");

@@ -6,13 +6,16 @@
 //! | module | what it measures |
 //! |---|---|
 //! | `frames` | reading and writing frames, natively and in wasm |
-//! | `store` | commits against the size of what is there |
+//! | `store` | turns and commits, against the size of what is there |
+//! | `medium` | syncs of a commit, recovery after a death |
 //! | `shipped` | sizes of the components, the command as a process |
 //!
 //! A further module has its `BENCHMARKS` and a line in [`AREAS`].
 
 mod frames;
 mod line;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod medium;
 mod shipped;
 mod store;
 
@@ -43,10 +46,28 @@ type Measured = Result<Vec<Line>, Box<dyn Error>>;
 type Benchmark = (&'static str, fn(&'static str) -> Measured);
 
 /// All benchmarks, by module.
-const AREAS: &[&[Benchmark]] = &[frames::BENCHMARKS, store::BENCHMARKS, shipped::BENCHMARKS];
+const AREAS: &[&[Benchmark]] = &[
+    frames::BENCHMARKS,
+    store::BENCHMARKS,
+    // These trace a process, as Linux can.
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    medium::BENCHMARKS,
+    shipped::BENCHMARKS,
+];
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().names) {
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let mut arguments = std::env::args().skip(1);
+        if arguments.next().as_deref() == Some(medium::CHILD) {
+            return end(medium::child(&arguments.collect::<Vec<_>>()));
+        }
+    }
+    end(run(&Arguments::parse().names))
+}
+
+fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to do if stderr is gone.

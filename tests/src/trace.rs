@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 pub struct Call {
     /// As in `nix::libc::SYS_…`.
     pub number: i64,
+    /// As they are in the registers.
     pub arguments: [u64; 6],
 }
 
@@ -62,7 +63,7 @@ impl Traced {
     }
 
     /// Goes on to the next stop.
-    pub fn next(&mut self) -> Stop {
+    pub fn step(&mut self) -> Stop {
         if let Some(thread) = self.stopped.take() {
             resume(thread, None);
         }
