@@ -2,8 +2,9 @@
 //!
 //! Knows both sides' types. Must not decide anything but which code a failure of the store carries.
 
-use recollex_core::session::{Denied, SettingError};
+use recollex_core::session::SettingError;
 use recollex_core::source;
+use recollex_core::trust::Denied;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock::{Holder, LockError};
@@ -41,11 +42,7 @@ pub(crate) fn problem_of(problem: source::Problem) -> shared::Problem {
 }
 
 pub(crate) fn denied(denied: Denied) -> shared::Error {
-    let reason = match denied {
-        Denied::TierMissing => "tier-missing",
-        Denied::Capability { .. } => "owner-only",
-    };
-    shared::Error::Refused(vec![problem(denied.code(), reason, None, denied.to_string())])
+    shared::Error::Refused(vec![problem(denied.code(), denied.reason(), None, denied.to_string())])
 }
 
 pub(crate) fn bad_setting(error: &SettingError) -> shared::Error {

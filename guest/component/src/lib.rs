@@ -10,6 +10,7 @@ mod bindings;
 mod cache;
 mod convert;
 mod import;
+mod keep;
 mod panic;
 mod read;
 mod records;

@@ -2,43 +2,37 @@
 //!
 //! Each asks core whether the caller may, reads what core needs to decide, and carries the decision out.
 
-use std::collections::BTreeMap;
-
 use recollex_core::ids::is_internal_path;
-use recollex_core::session::{Backend, LineWindow, Settings, Verb, WorkspaceId, authorise, keep_to_caller};
-use recollex_core::source::{Batch, BatchError, Change, Limits, Outcome, Plan, Tier};
+use recollex_core::session::{Backend, LineWindow, Settings, WorkspaceId};
+use recollex_core::source::{Batch, BatchError, Tier};
 use recollex_core::table::FileTable;
+use recollex_core::trust::{Verb, authorise, keep_to_caller};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock;
-use crate::bindings::recollex::memory::store::{
-    self, About, Addition, Area, Change as StoreChange, Edit, Expect, StoreError,
-};
+use crate::bindings::recollex::memory::store::{self, About, Area, Change as StoreChange, Edit, Expect, StoreError};
 use crate::cache;
 use crate::convert;
+use crate::keep;
 use crate::panic;
 use crate::read::{self, Target};
-use crate::records::Archive;
 use crate::search;
 use crate::survey::{Depth, Survey, Verification};
 use crate::tree;
 use crate::troubles;
-
-/// How often a change is planned again because another program came in between.
-const PLAN_TRIES: u32 = 4;
 
 /// How often a read is begun again for the same reason.
 const READ_TRIES: u32 = 16;
 
 /// A workspace open for one caller.
 pub(crate) struct Session {
-    tier: Option<Tier>,
-    principal: Option<String>,
-    settings: Settings,
+    pub(crate) tier: Option<Tier>,
+    pub(crate) principal: Option<String>,
+    pub(crate) settings: Settings,
 }
 
 impl Session {
-    fn allow(&self, verb: Verb) -> Result<(), wit::Error> {
+    pub(crate) fn allow(&self, verb: Verb) -> Result<(), wit::Error> {
         authorise(self.tier, verb).map_err(convert::denied)
     }
 
@@ -47,17 +41,17 @@ impl Session {
         Survey::start("", &self.settings.limits(), depth, files).map_err(broken)
     }
 
-    fn files(&self) -> FileTable {
+    pub(crate) fn files(&self) -> FileTable {
         cache::file_table(&self.settings.limits())
     }
 
-    fn revision(&self, files: FileTable) -> Result<String, wit::Error> {
+    pub(crate) fn revision(&self, files: FileTable) -> Result<String, wit::Error> {
         let (_, _, revision) = self.survey(Depth::Revision, files)?.finish();
         Ok(revision.to_string())
     }
 
     /// The error for a commit that did not happen; a conflict carries the fresh revision.
-    fn not_committed(&self, error: store::CommitError) -> wit::Error {
+    pub(crate) fn not_committed(&self, error: store::CommitError) -> wit::Error {
         match error {
             store::CommitError::Stale(_) | store::CommitError::Changed(_) => {
                 self.revision(self.files()).map_or_else(|error| error, wit::Error::Conflict)
@@ -66,7 +60,7 @@ impl Session {
         }
     }
 
-    fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
+    pub(crate) fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
         let wait = u32::try_from(self.settings.lock_wait_ms).unwrap_or(u32::MAX);
         lock::acquire(wait, purpose).map_err(convert::lock_error)
     }
@@ -137,50 +131,18 @@ impl wit::GuestSession for Session {
         self.allow(Verb::Archive)?;
         let limits = self.settings.limits();
         let mut records: Vec<_> = turns.into_iter().map(convert::new_record).collect();
-        keep_to_caller(self.tier, self.principal.as_deref(), &mut records).map_err(refused)?;
+        keep_to_caller(self.tier, self.principal.as_deref(), self.settings.owner_principal.as_deref(), &mut records)
+            .map_err(refused)?;
         let batch = Batch::check(records, &limits).map_err(|error| match error {
             BatchError::Refused(problems) => refused(problems),
             BatchError::Limit(limit) => convert::limit(limit),
         })?;
-        let guard = self.lock("archive")?;
         let mut files = self.files();
-        let mut tries = PLAN_TRIES;
-        let plan = loop {
-            let base = generation()?;
-            let (plan, mut archives) = match plan(&batch, &limits, &mut files) {
-                Err(error) if tries > 1 && convert::is_changed(&error) => {
-                    tries -= 1;
-                    continue;
-                }
-                planned => planned?,
-            };
-            if plan.changes.is_empty() {
-                archives.values().for_each(|archive| archive.keep_unchanged(&limits, &mut files));
-                break plan;
-            }
-            let mut changes: Vec<StoreChange> =
-                plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
-            let about = about("archive", format!("into {} conversations", plan.changes.len()));
-            if workspace_id()?.is_none() {
-                changes.push(new_workspace_id().1);
-            }
-            match store::commit(&guard, base, &changes, &about) {
-                Ok(committed) => {
-                    let contents =
-                        plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
-                    for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
-                        if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
-                            archive.keep_added(change, &stamp, &contents, &limits, &mut files);
-                        }
-                    }
-                    break plan;
-                }
-                Err(store::CommitError::Stale(_) | store::CommitError::Changed(_)) if tries > 1 => tries -= 1,
-                Err(error) => return Err(self.not_committed(error)),
-            }
-        };
-        drop(guard);
-        Ok(wit::Archived { turns: plan.records.into_iter().map(archived).collect(), revision: self.revision(files)? })
+        let plan = keep::keep(self, &batch, "archive", &mut files, |_| Ok(Vec::new()))?;
+        Ok(wit::Archived {
+            turns: plan.records.into_iter().map(keep::archived).collect(),
+            revision: self.revision(files)?,
+        })
     }
 
     fn archive_numbered(&self, _turns: Vec<wit::NumberedTurn>) -> Result<wit::Archived, wit::Error> {
@@ -248,7 +210,7 @@ fn settled<T>(mut read: impl FnMut(bool) -> Result<T, wit::Error>) -> Result<T, 
     read(true)
 }
 
-fn refused(problems: Vec<recollex_core::source::Problem>) -> wit::Error {
+pub(crate) fn refused(problems: Vec<recollex_core::source::Problem>) -> wit::Error {
     wit::Error::Refused(problems.into_iter().map(convert::problem_of).collect())
 }
 
@@ -283,7 +245,7 @@ fn visible_prefix(prefix: &str) -> Result<&str, wit::Error> {
     Ok(prefix)
 }
 
-fn generation() -> Result<u64, wit::Error> {
+pub(crate) fn generation() -> Result<u64, wit::Error> {
     store::generation().map_err(broken)
 }
 
@@ -298,11 +260,11 @@ pub(crate) fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
 }
 
 /// What a commit is, for people. Nothing here removes anything.
-fn about(verb: &str, note: impl Into<String>) -> About {
+pub(crate) fn about(verb: &str, note: impl Into<String>) -> About {
     About { verb: verb.to_owned(), note: note.into(), erases: false }
 }
 
-fn new_workspace_id() -> (WorkspaceId, StoreChange) {
+pub(crate) fn new_workspace_id() -> (WorkspaceId, StoreChange) {
     let random = wasi::random::random::get_random_bytes(4);
     let mut four = [0; 4];
     // A host that gives fewer bytes than asked for gives a weaker name, not a trap.
@@ -317,53 +279,6 @@ fn new_workspace_id() -> (WorkspaceId, StoreChange) {
         edit: Edit::Put(id.file()),
     };
     (id, change)
-}
-
-/// Finds out what the batch must know of its archives, and plans. The archives come with the plan, by path.
-fn plan(
-    batch: &Batch,
-    limits: &Limits,
-    files: &mut FileTable,
-) -> Result<(Plan, BTreeMap<String, Archive>), wit::Error> {
-    let mut archives = BTreeMap::new();
-    let mut existing = BTreeMap::new();
-    for path in batch.paths() {
-        let (archive, found) =
-            Archive::look(batch, path, limits, files).map_err(|error| convert::store_error(error, Some(path)))?;
-        archives.insert(path.to_owned(), archive);
-        existing.insert(path.to_owned(), found);
-    }
-    let mut comparison = batch.compare(existing).map_err(refused)?;
-    while let Some(range) = comparison.wanted() {
-        let path = range.path.clone();
-        let at = archives.get(&path).and_then(Archive::stamp);
-        let piece = tree::read_range(Area::Tree, &path, at, range.offset, range.length)
-            .map_err(|error| convert::store_error(error, Some(&path)))?;
-        if piece.is_empty() {
-            return Err(convert::store_error(StoreError::Changed, Some(&path)));
-        }
-        comparison.supply(piece.as_bytes());
-    }
-    let plan = comparison.plan().map_err(|range| convert::store_error(StoreError::Changed, Some(&range.path)))?;
-    Ok((plan, archives))
-}
-
-fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
-    StoreChange {
-        area: Area::Tree,
-        path: change.path.clone(),
-        expect: archive.map_or(Expect::Any, |archive| archive.expect.clone()),
-        edit: Edit::Append(Addition { length: change.from.bytes, text: change.text.clone() }),
-    }
-}
-
-fn archived(kept: recollex_core::source::Kept) -> wit::ArchivedTurn {
-    let (outcome, digests) = match kept.outcome {
-        Outcome::Archived => (wit::Outcome::Archived, None),
-        Outcome::Already => (wit::Outcome::Already, None),
-        Outcome::Differs { kept, offered } => (wit::Outcome::Differs, Some((kept.hex(), offered.hex()))),
-    };
-    wit::ArchivedTurn { id: kept.id.to_string(), path: kept.path, anchor: kept.anchor, outcome, digests }
 }
 
 /// PLACEHOLDER: gone before this step ends.

@@ -9,8 +9,9 @@
 //! session            what a call does
 //!   -> search        index, query, ranking
 //!     -> table       what was found out, kept for the next time
-//!       -> source    frames, records, archives, batches, verification
-//!         -> ids  text  digest
+//!       -> trust     who may do what, what may be built on, who may see it
+//!         -> source  frames, records, archives, batches, verification
+//!           -> ids  text  digest
 //! ```
 
 #![forbid(unsafe_code)]
@@ -27,3 +28,4 @@ pub mod session;
 pub mod source;
 pub mod table;
 pub mod text;
+pub mod trust;

@@ -34,8 +34,9 @@ use std::mem;
 
 use bindings::exports::later_interface;
 use bindings::exports::recollex::memory::workspace::{
-    Answer, Archived, Error, Excerpt, Finding, Guest, GuestSession, GuestVerification, Initialised, Listing, LockState,
-    NumberedLine, OpenOptions, Query, Report, Session, Status, Turn, Verification,
+    Answer, Archived, Error, Excerpt, Finding, Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions,
+    ImportedConversation, Importing, Initialised, Listing, LockState, NumberedLine, NumberedTurn, OpenOptions,
+    Promotion, Query, Report, Session, Status, Turn, UnpairedMessage, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -60,6 +61,7 @@ impl later_interface::Guest for Hostile {
 impl Guest for Hostile {
     type Session = HostileSession;
     type Verification = Nothing;
+    type Importing = Nothing;
 }
 
 /// A session and the misbehaviour it was opened with.
@@ -77,6 +79,20 @@ impl GuestVerification for Nothing {
 
     fn report(&self) -> Report {
         Report { ok: true, health: Health::Empty, revision: String::new(), counts: no_counts(), findings_dropped: 0 }
+    }
+}
+
+impl GuestImporting for Nothing {
+    fn push_text(&self, _file: String, _text: String, _last: bool) -> Result<Vec<ImportedConversation>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn push_bytes(&self, _file: String, _data: Vec<u8>, _last: bool) -> Result<Vec<ImportedConversation>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn finish(&self) -> Result<Vec<ImportedConversation>, Error> {
+        Ok(Vec::new())
     }
 }
 
@@ -161,6 +177,22 @@ impl GuestSession for HostileSession {
             Err(store::CommitError::Failed((_, error))) => Err(refused(&error)),
             Err(other) => Err(Error::Store(problem(&format!("{other:?}")))),
         }
+    }
+
+    fn archive_numbered(&self, _turns: Vec<NumberedTurn>) -> Result<Archived, Error> {
+        Err(unknown("archive-numbered"))
+    }
+
+    fn archive_unpaired(&self, _message: UnpairedMessage) -> Result<Archived, Error> {
+        Err(unknown("archive-unpaired"))
+    }
+
+    fn promote(&self, _source_id: String) -> Result<Promotion, Error> {
+        Err(unknown("promote"))
+    }
+
+    fn start_import(&self, _options: ImportOptions) -> Result<Importing, Error> {
+        Err(unknown("start-import"))
     }
 
     fn search(&self, _query: Query) -> Result<Answer, Error> {

@@ -6,6 +6,7 @@
 //!
 //! A later step adds a vector file by adding a module with a `fn(&Input) -> Observed` and a line in [`FILES`].
 
+mod authority;
 mod compare;
 mod frames_parse;
 mod frames_write;
@@ -45,8 +46,12 @@ pub type Observed = Result<Outcome, Malformed>;
 type Runner = fn(&Input<'_>) -> Observed;
 
 /// Vector files, by name without `.jsonl`, and who runs their rows.
-const FILES: &[(&str, Runner)] =
-    &[("frames_parse", frames_parse::observe), ("frames_write", frames_write::observe), ("ids", ids::observe)];
+const FILES: &[(&str, Runner)] = &[
+    ("authority", authority::observe),
+    ("frames_parse", frames_parse::observe),
+    ("frames_write", frames_write::observe),
+    ("ids", ids::observe),
+];
 
 /// What one row came to once it was held against its expectation.
 #[derive(Clone, Debug, PartialEq)]

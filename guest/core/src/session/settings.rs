@@ -6,6 +6,7 @@
 use core::fmt;
 
 use crate::source::Limits;
+use crate::trust::UnpairedLimits;
 
 /// What may be set, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Settings {
     pub backend: Backend,
     /// `caller`: who is kept waiting.
     pub caller: Caller,
+    /// `owner.principal`: what the host calls the owner; none: it does not say.
+    pub owner_principal: Option<String>,
     /// `limits.batch-bytes`: text that one batch of turns may hold, in bytes (D04).
     pub batch_bytes: u64,
     /// `limits.header-bytes`: a frame's lines up to its record's label, in bytes.
@@ -38,6 +41,8 @@ pub struct Settings {
     pub browse_files: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
     pub lock_wait_ms: u64,
+    /// `unpaired.…`: what people who are not paired may have kept of what they say.
+    pub unpaired: UnpairedLimits,
 }
 
 /// Where memory is kept.
@@ -98,6 +103,8 @@ pub enum Expected {
     Words(&'static str),
     /// A whole number in this range.
     Number(u64, u64),
+    /// Any text that is not blank, of at most so many bytes.
+    Text(u64),
 }
 
 impl fmt::Display for Expected {
@@ -105,6 +112,7 @@ impl fmt::Display for Expected {
         match self {
             Self::Words(words) => f.write_str(words),
             Self::Number(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Self::Text(most) => write!(f, "text of at most {most} bytes, not blank"),
         }
     }
 }
@@ -134,6 +142,26 @@ const NUMBERS: &[Number] = &[
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
+    Number { name: "unpaired.messages-max", default: 600, range: (1, 100_000), field: |s| &mut s.unpaired.messages },
+    Number { name: "unpaired.window-s", default: 3600, range: (1, 604_800), field: |s| &mut s.unpaired.window_s },
+    Number {
+        name: "unpaired.text-bytes",
+        default: 64 * KIB,
+        range: (1, 64 * MIB),
+        field: |s| &mut s.unpaired.text_bytes,
+    },
+    Number {
+        name: "unpaired.identity-bytes",
+        default: 4 * KIB,
+        range: (16, MIB),
+        field: |s| &mut s.unpaired.identity_bytes,
+    },
+    Number {
+        name: "unpaired.channel-bytes",
+        default: 64 * MIB,
+        range: (KIB, 64 * GIB),
+        field: |s| &mut s.unpaired.channel_bytes,
+    },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
@@ -141,6 +169,8 @@ const BACKEND: &str = "backend";
 const BACKENDS: Expected = Expected::Words("`files` or `none`");
 const CALLER: &str = "caller";
 const CALLERS: Expected = Expected::Words("`interactive` or `background`");
+const OWNER: &str = "owner.principal";
+const OWNER_BYTES_MAX: u64 = 1024;
 const LOCK_WAIT: &str = "lock.wait-ms";
 const INTERACTIVE_WAIT_MS: u64 = 10_000;
 const BACKGROUND_WAIT_MS: u64 = 1_000;
@@ -150,6 +180,7 @@ impl Default for Settings {
         let mut settings = Self {
             backend: Backend::default(),
             caller: Caller::default(),
+            owner_principal: None,
             batch_bytes: 0,
             header_bytes: 0,
             findings: 0,
@@ -162,6 +193,7 @@ impl Default for Settings {
             get_bytes: 0,
             browse_files: 0,
             lock_wait_ms: 0,
+            unpaired: UnpairedLimits::default(),
         };
         for number in NUMBERS {
             *(number.field)(&mut settings) = number.default;
@@ -205,6 +237,13 @@ impl Settings {
             };
             return Ok(());
         }
+        if name == OWNER {
+            if value.trim().is_empty() || value.len() as u64 > OWNER_BYTES_MAX {
+                return Err(wrong(OWNER, value, Expected::Text(OWNER_BYTES_MAX)));
+            }
+            self.owner_principal = Some(value.to_owned());
+            return Ok(());
+        }
         let Some(number) = NUMBERS.iter().find(|number| number.name == name) else {
             return Err(SettingError::Unknown { name: name.to_owned() });
         };
@@ -230,9 +269,13 @@ impl Settings {
         }
     }
 
-    /// Name, default and range of every setting, in the order FORMAT.md lists them.
+    /// Name, default (empty: not set) and range of every setting, in the order FORMAT.md lists them.
     pub fn table() -> impl Iterator<Item = (&'static str, String, Expected)> {
-        let words = [(BACKEND, "files".to_owned(), BACKENDS), (CALLER, "interactive".to_owned(), CALLERS)];
+        let words = [
+            (BACKEND, "files".to_owned(), BACKENDS),
+            (CALLER, "interactive".to_owned(), CALLERS),
+            (OWNER, String::new(), Expected::Text(OWNER_BYTES_MAX)),
+        ];
         words.into_iter().chain(
             NUMBERS.iter().map(|number| {
                 (number.name, number.default.to_string(), Expected::Number(number.range.0, number.range.1))
@@ -259,6 +302,7 @@ mod tests {
     #[test]
     fn limits_agree_with_the_layer_that_obeys_them() {
         assert_eq!(Settings::default().limits(), Limits::default());
+        assert_eq!(Settings::default().unpaired, UnpairedLimits::default());
     }
 
     #[test]
@@ -297,5 +341,10 @@ mod tests {
             assert!(matches!(Settings::parse([("get.lines", value)]), Err(SettingError::Value { .. })), "{value:?}");
         }
         assert!(matches!(Settings::parse([("backend", "None")]), Err(SettingError::Value { .. })));
+        for blank in ["", " ", &"x".repeat(1025)] {
+            assert!(matches!(Settings::parse([("owner.principal", blank)]), Err(SettingError::Value { .. })));
+        }
+        let named = Settings::parse([("owner.principal", "owner/install/1")]).unwrap();
+        assert_eq!(named.owner_principal.as_deref(), Some("owner/install/1"));
     }
 }

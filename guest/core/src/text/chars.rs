@@ -1,6 +1,7 @@
 //! Classes of characters.
 
 use super::unicode14::{HIDDEN, UNASSIGNED};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// White space as the format means it: Unicode's, and the separators FS, GS, RS and US.
 pub fn is_whitespace(c: char) -> bool {
@@ -42,6 +43,14 @@ pub fn collapse_whitespace(text: &str) -> String {
         out.push_str(word);
     }
     out
+}
+
+/// What two names have in common that differ only in case or in how their characters are composed, or that some media
+/// take for one: comparing these compares the names. Never to be shown or kept.
+pub fn caseless(name: &str) -> String {
+    // Upper case first: `ß` and `ſ` have their small forms only there. Twice composed, because case can undo it.
+    let small = name.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    small.nfkc().collect()
 }
 
 #[cfg(test)]
@@ -92,5 +101,19 @@ mod tests {
     fn collapse() {
         assert_eq!(collapse_whitespace("  a \t\u{3000}b\u{1c}"), "a b");
         assert_eq!(collapse_whitespace(" \u{2028} "), "");
+    }
+
+    #[test]
+    fn names_that_are_one_to_some_media() {
+        for (one, other) in [
+            ("README", "readme"),
+            ("\u{e9}", "E\u{301}"),
+            ("Stra\u{df}e", "STRASSE"),
+            ("\u{3c2}", "\u{3a3}"),
+            ("ａ", "A"),
+        ] {
+            assert_eq!(caseless(one), caseless(other), "{one} {other}");
+        }
+        assert_ne!(caseless("a"), caseless("\u{430}"), "letters of two scripts are two letters");
     }
 }

@@ -9,7 +9,7 @@ mod percent;
 mod unicode14;
 mod utf8;
 
-pub use chars::{collapse_whitespace, is_printable_reading, is_printable_writing, is_whitespace};
+pub use chars::{caseless, collapse_whitespace, is_printable_reading, is_printable_writing, is_whitespace};
 pub use excerpt::{EXCERPT_BYTES, excerpt};
 pub use identity::{IDENTITY_CHARS, identity_part};
 pub use percent::{decode, encode_path_part, encode_speaker, is_canonical_speaker};

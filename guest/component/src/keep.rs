@@ -1,0 +1,120 @@
+//! Keeping a batch: planned against what is there, committed, and planned again when another program came between.
+//!
+//! Knows the loop. What belongs where, and what is there already, core decides.
+
+use std::collections::BTreeMap;
+
+use recollex_core::source::{Batch, Change, Kept, Limits, Outcome, Plan};
+use recollex_core::table::FileTable;
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{
+    self, Addition, Area, Change as StoreChange, CommitError, Edit, Expect, StoreError,
+};
+use crate::convert;
+use crate::records::Archive;
+use crate::session::{Session, about, generation, new_workspace_id, refused, workspace_id};
+use crate::tree;
+
+/// How often a change is planned again because another program came in between.
+const PLAN_TRIES: u32 = 4;
+
+/// Keeps a batch, all of it or nothing, under the lock, and makes the workspace where there is none. `beside` says what else
+/// has to change with it, in the same commit; it is asked anew for each try, and only if something of the batch is new.
+pub(crate) fn keep(
+    session: &Session,
+    batch: &Batch,
+    verb: &str,
+    files: &mut FileTable,
+    mut beside: impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
+) -> Result<Plan, wit::Error> {
+    let limits = session.settings.limits();
+    let guard = session.lock(verb)?;
+    let mut tries = PLAN_TRIES;
+    loop {
+        let base = generation()?;
+        let planned = plan(batch, &limits, files).and_then(|(plan, archives)| {
+            let beside = if plan.changes.is_empty() { Vec::new() } else { beside(&plan)? };
+            Ok((plan, archives, beside))
+        });
+        let (plan, mut archives, mut beside) = match planned {
+            Err(error) if tries > 1 && convert::is_changed(&error) => {
+                tries -= 1;
+                continue;
+            }
+            planned => planned?,
+        };
+        if plan.changes.is_empty() {
+            archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
+            return Ok(plan);
+        }
+        let mut changes: Vec<StoreChange> =
+            plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
+        changes.append(&mut beside);
+        if workspace_id()?.is_none() {
+            changes.push(new_workspace_id().1);
+        }
+        let about = about(verb, format!("into {} conversations", plan.changes.len()));
+        match store::commit(&guard, base, &changes, &about) {
+            Ok(committed) => {
+                let contents =
+                    plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+                for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
+                    if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
+                        archive.keep_added(change, &stamp, &contents, &limits, files);
+                    }
+                }
+                return Ok(plan);
+            }
+            Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
+            Err(error) => return Err(session.not_committed(error)),
+        }
+    }
+}
+
+/// Finds out what the batch must know of its archives, and plans. The archives come with the plan, by path.
+fn plan(
+    batch: &Batch,
+    limits: &Limits,
+    files: &mut FileTable,
+) -> Result<(Plan, BTreeMap<String, Archive>), wit::Error> {
+    let mut archives = BTreeMap::new();
+    let mut existing = BTreeMap::new();
+    for path in batch.paths() {
+        let (archive, found) =
+            Archive::look(batch, path, limits, files).map_err(|error| convert::store_error(error, Some(path)))?;
+        archives.insert(path.to_owned(), archive);
+        existing.insert(path.to_owned(), found);
+    }
+    let mut comparison = batch.compare(existing).map_err(refused)?;
+    while let Some(range) = comparison.wanted() {
+        let path = range.path.clone();
+        let at = archives.get(&path).and_then(Archive::stamp);
+        let piece = tree::read_range(Area::Tree, &path, at, range.offset, range.length)
+            .map_err(|error| convert::store_error(error, Some(&path)))?;
+        if piece.is_empty() {
+            return Err(convert::store_error(StoreError::Changed, Some(&path)));
+        }
+        comparison.supply(piece.as_bytes());
+    }
+    let plan = comparison.plan().map_err(|range| convert::store_error(StoreError::Changed, Some(&range.path)))?;
+    Ok((plan, archives))
+}
+
+fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
+    StoreChange {
+        area: Area::Tree,
+        path: change.path.clone(),
+        expect: archive.map_or(Expect::Any, |archive| archive.expect.clone()),
+        edit: Edit::Append(Addition { length: change.from.bytes, text: change.text.clone() }),
+    }
+}
+
+pub(crate) fn archived(kept: Kept) -> wit::ArchivedTurn {
+    let (outcome, digests) = match kept.outcome {
+        Outcome::Archived => (wit::Outcome::Archived, None),
+        Outcome::Already => (wit::Outcome::Already, None),
+        Outcome::Differs { kept, offered } => (wit::Outcome::Differs, Some((kept.hex(), offered.hex()))),
+    };
+    wit::ArchivedTurn { id: kept.id.to_string(), path: kept.path, anchor: kept.anchor, outcome, digests }
+}

@@ -1,0 +1,16 @@
+//! Trust: who may do what, what may be built on, and who may see it.
+//!
+//! - [`authorise`]: which tier may make which call; [`keep_to_caller`]: what a caller may say of themselves.
+//! - [`UnpairedMessage`], [`Quota`]: what people may have kept whom nobody let in.
+//!
+//! Knows tiers, records and paths. Must not know sessions, stores or how anything is searched.
+
+mod authority;
+mod caller;
+mod time;
+mod unpaired;
+
+pub use authority::{Authority, CHECK, Capability, Decision, Denied, Verb, authorise, decide, tool_capability};
+pub use caller::keep_to_caller;
+pub use time::{iso_utc, python_float};
+pub use unpaired::{Quota, UnpairedLimits, UnpairedMessage, channel_directory, channel_has_room};

@@ -1,0 +1,29 @@
+//! Every function of a session is a verb of core's table, and the shipped component asks that table.
+
+use std::collections::BTreeSet;
+
+use recollex_core::trust::Verb;
+use wit_parser::FunctionKind;
+
+use crate::support::contract;
+
+/// The functions of `resource session` in `wit/workspace.wit`, without the one that makes it.
+pub fn session_functions() -> BTreeSet<String> {
+    let (resolve, package) = contract();
+    let workspace = &resolve.interfaces[resolve.packages[package].interfaces["workspace"]];
+    let session = workspace.types["session"];
+    let functions: BTreeSet<String> = workspace
+        .functions
+        .values()
+        .filter(|function| matches!(function.kind, FunctionKind::Method(resource) if resource == session))
+        .map(|function| function.item_name().to_owned())
+        .collect();
+    assert!(functions.contains("archive"), "{functions:?}: this test no longer sees what it should");
+    functions
+}
+
+#[test]
+fn every_function_of_a_session_is_a_verb() {
+    let verbs: BTreeSet<String> = Verb::ALL.iter().map(|verb| verb.name().to_owned()).collect();
+    assert_eq!(verbs, session_functions(), "core's table of verbs (left) and wit/workspace.wit (right)");
+}
