@@ -577,6 +577,13 @@ fn the_last_commits_are_taken_back_and_brought_back() {
     let listed = home.run(&["undo", "--list", "--json"]).expect(0).json();
     let changes = listed["commits"][1]["changes"].as_array().unwrap();
     assert_eq!((&changes[0]["path"], &changes[0]["what"]), (&"sources/p/_v2/t.md".into(), &"appended".into()));
+    let said = |at: usize| (&listed["commits"][at]["verb"], listed["commits"][at]["note"].as_str().unwrap());
+    assert_eq!((said(1), said(3).0), ((&"archive".into(), "into 1 conversations"), &"init".into()));
+    let time = listed["commits"][1]["time"].as_str().unwrap();
+    assert!(time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+    let lines = home.run(&["undo", "--list"]).expect(0).stdout;
+    let line = lines.lines().find(|line| line.starts_with("commit 3")).unwrap();
+    assert_eq!(line, format!("commit 3  {time}  archive: into 1 conversations"));
     let dry = home.run(&["undo", "--dry-run", "2", "--json"]).expect(0).json();
     assert_eq!((&dry["undone"], dry["commits"].as_array().unwrap().len()), (&Value::Bool(false), 2));
     assert_eq!(home.tree(), states[3]);
@@ -626,4 +633,31 @@ fn undo_stops_where_it_must() {
     assert_eq!(ended.json()["commits"].as_array().unwrap().len(), 1);
     assert!(!home.memory("sources/p/_v2/v.md").exists());
     assert_eq!(fs::read_to_string(home.memory("sources/p/_v2/u.md")).unwrap(), "rewritten");
+}
+
+#[test]
+fn undo_says_that_something_was_erased_for_good() {
+    use recollex::lock::{FileLock, Lock as _};
+    use recollex::store::{About, Area, Change, Directory, Edit, Expect, Store as _, UndoLimits};
+    let home = Home::new();
+    home.archive("u", "m1", "One.");
+    let store = Directory::new(&home.path("memory")).with_undo(UndoLimits::default());
+    let guard = FileLock::new(&home.path("memory")).acquire(1_000, "test").unwrap();
+    let path = "sources/p/_v2/u.md".to_owned();
+    let changes = [Change { area: Area::Tree, path, expect: Expect::Any, edit: Edit::Delete }];
+    let about = About::new("redact", "one record").erasing();
+    store.commit(&*guard, store.generation().unwrap(), &changes, &about).unwrap();
+    drop(guard);
+
+    let listed = home.run(&["undo", "--list", "--json"]).expect(1).json();
+    assert_eq!((&listed["commits"], &listed["redo"]), (&Value::Array(Vec::new()), &Value::Null));
+    assert_eq!((&listed["erased"]["verb"], &listed["erased"]["generation"]), (&"redact".into(), &4.into()));
+    let ended = home.run(&["undo", "--json"]).expect(6).json();
+    assert_eq!(ended["error"]["reason"], "erased");
+    home.archive("v", "m1", "Two.");
+    let ended = home.run(&["undo", "5"]).expect(6);
+    assert!(ended.stdout.contains("took back commit 5") && ended.stderr.contains("only 1 of 5"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("erased something for good"), "{}", ended.stderr);
+    let list = home.run(&["undo", "--list"]).expect(1);
+    assert!(list.stderr.contains("erased something for good"), "{}", list.stderr);
 }

@@ -290,6 +290,8 @@ impl From<UndoError> for Failure {
             UndoError::Changed(path) => Self::new("CONCURRENT_UPDATE", "newer-work", message, Exit::CONFLICT)
                 .at_path(path)
                 .next("nothing was done to it; what is newer would be lost"),
+            UndoError::Erased(_) => Self::new("COMMIT_REJECTED", "erased", message, Exit::REFUSED)
+                .next("`recollex undo --list` shows what can be taken back"),
             UndoError::Commit(error) => error.into(),
             UndoError::Store(error) => Self::store("take the commit back", &error),
         }

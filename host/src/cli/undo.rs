@@ -1,5 +1,6 @@
 //! `recollex undo`: takes the last commits back, or lists them, or brings back what was taken back.
 
+use recollex::maintenance;
 use recollex::store::{Area, Directory, PastCommit, PastEdit, UndoLimits};
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ use super::failure::{Exit, Failure};
 struct Listed<'a> {
     commits: Vec<CommitView<'a>>,
     redo: Option<CommitView<'a>>,
+    /// The commit at which it ends, because it erased something for good.
+    erased: Option<CommitView<'a>>,
 }
 
 #[derive(Serialize)]
@@ -23,8 +26,9 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct CommitView<'a> {
     generation: u64,
-    /// Seconds since 1970.
-    time: u64,
+    time: String,
+    verb: &'a str,
+    note: &'a str,
     changes: Vec<ChangeView<'a>>,
 }
 
@@ -51,7 +55,13 @@ impl<'a> From<&'a PastCommit> for CommitView<'a> {
             };
             ChangeView { area: change.area, path: &change.path, what, bytes, to }
         };
-        Self { generation: commit.generation, time: commit.time, changes: commit.changes.iter().map(change).collect() }
+        Self {
+            generation: commit.generation,
+            time: maintenance::utc(commit.time),
+            verb: &commit.verb,
+            note: &commit.note,
+            changes: commit.changes.iter().map(change).collect(),
+        }
     }
 }
 
@@ -65,13 +75,11 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
             .next("name another: --workspace DIR"));
     }
     let store = Directory::new(root).with_undo(UndoLimits::default());
-    let past = || -> Result<(Vec<PastCommit>, Option<PastCommit>), Failure> {
-        let failed = |error| Failure::store("read what commits left", &error);
-        Ok((store.past().map_err(failed)?, store.undone().map_err(failed)?))
-    };
+    let failed = |error| Failure::store("read what commits left", &error);
     if args.list {
-        let (commits, redo) = past()?;
-        return Ok(list(context, &commits, redo.as_ref()));
+        let commits = store.past().map_err(failed)?;
+        let (redo, erased) = (store.undone().map_err(failed)?, store.erased().map_err(failed)?);
+        return Ok(list(context, &commits, redo.as_ref(), erased.as_ref()));
     }
     let mut done = Vec::new();
     let mut failure = None;
@@ -81,7 +89,7 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
             Ok(first) => {
                 done.push(first);
                 if !args.redo {
-                    done.extend(past()?.0.into_iter().skip(1).take(args.count as usize - 1));
+                    done.extend(store.past().map_err(failed)?.into_iter().skip(1).take(args.count as usize - 1));
                 }
             }
             Err(error) => failure = Some(Failure::from(error)),
@@ -114,14 +122,22 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-fn list(context: &Context, commits: &[PastCommit], redo: Option<&PastCommit>) -> Exit {
+fn list(context: &Context, commits: &[PastCommit], redo: Option<&PastCommit>, erased: Option<&PastCommit>) -> Exit {
     if context.out.json {
         context.out.document(&Listed {
             commits: commits.iter().map(CommitView::from).collect(),
             redo: redo.map(CommitView::from),
+            erased: erased.map(CommitView::from),
         });
     } else {
         commits.iter().for_each(|commit| lines(context, "", commit));
+        if let Some(erased) = erased {
+            context.hint(&format!(
+                "Commit {} of {} erased something for good: neither it nor what came before it can be taken back.",
+                erased.generation,
+                maintenance::utc(erased.time)
+            ));
+        }
         if redo.is_some() {
             context.hint("What was taken back last can be brought back: recollex undo --redo");
         }
@@ -151,8 +167,11 @@ fn report(context: &Context, args: &Undo, done: &[PastCommit]) {
 
 fn lines(context: &Context, word: &str, commit: &PastCommit) {
     let look = context.out.look;
-    context.out.line(&format!("{word}{}", look.strong(&format!("commit {}", commit.generation))));
-    for change in &CommitView::from(commit).changes {
+    let view = CommitView::from(commit);
+    let said = [view.verb, view.note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+    let said = if said.is_empty() { said } else { format!("  {}", look.foreign(&said)) };
+    context.out.line(&format!("{word}{}  {}{said}", look.strong(&format!("commit {}", commit.generation)), view.time));
+    for change in &view.changes {
         let path = look.foreign(change.path);
         let more = match (change.bytes, change.to) {
             (Some(bytes), _) => format!(", {bytes} bytes"),

@@ -343,7 +343,8 @@ fn check_names(manifest: &Manifest) -> Result<(), BackupError> {
 }
 
 /// A moment in UTC: `YYYY-MM-DDThh:mm:ssZ`, from seconds since 1970.
-pub(super) fn utc(seconds: u64) -> String {
+#[must_use]
+pub fn utc(seconds: u64) -> String {
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;

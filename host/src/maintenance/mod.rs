@@ -10,7 +10,7 @@ mod restore;
 
 pub use backup::{Backup, backup, name};
 pub use bundle::{
-    BackupError, FILES_MAX, FORMAT, MANIFEST_BYTES_MAX, Manifest, Member, Progress, RUNTIME_FILES, check,
+    BackupError, FILES_MAX, FORMAT, MANIFEST_BYTES_MAX, Manifest, Member, Progress, RUNTIME_FILES, check, utc,
 };
 pub use doctor::{Ailment, Cure, Examination, Machine, examine};
 pub use restore::{Plan, plan, restore};

@@ -9,6 +9,9 @@
 //! settle     the journal is cut to its header
 //! ```
 //!
+//! A commit that [erases](About::erasing) says so in its journal. It is not settled before all that was kept to take
+//! older commits back is gone, whoever completes it; and it is refused while something lies aside that may hold the text.
+//!
 //! A failure before the journal is in place leaves everything as it was, and what was staged is removed. After that,
 //! only what no check could foresee fails: if nothing was put in place yet, the commit is taken back, under a generation
 //! of its own; otherwise it stands, readers here see it whole, and the next writer completes it. Must not know what the
@@ -69,10 +72,14 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
             Ok((head.generation(), recovery))
         }
         (head @ (Head::Pending { .. } | Head::Damaged { .. }), _) => {
+            if matches!(head, Head::Pending { erases: true, .. }) {
+                // What it was to remove is lost, and that it was to be kept nowhere is not.
+                undo::forget_all(own, head.generation())?;
+            }
             redo::keep_journal(own, head.generation())?;
             // What readers saw may differ from what they see now.
             let generation = head.generation() + 1;
-            let settled = journal::encode(generation, &[])?;
+            let settled = journal::encode(generation, &[], false)?;
             journal::install(own, &settled).map_err(|(error, _)| disk::store_error(error, "writing the journal"))?;
             Ok((generation, Recovery { damaged: true, ..Recovery::default() }))
         }
@@ -142,6 +149,14 @@ pub(super) fn commit(
         // First, so that no version is linked that is not kept: a file with links is not added to in place.
         undo::sweep(own).map_err(failed)?;
     }
+    if about.erases() && redo::keeps_content(own).map_err(failed)? {
+        // A copy that waits for a person may hold what is to be gone, and may be the only one of something else.
+        return Err(failed(StoreError::Denied(
+            "what was kept aside after a conflict may hold what is to be erased: `doctor` says where it lies; take what \
+             is wanted, delete it, and repeat"
+                .to_owned(),
+        )));
+    }
 
     let mut check = Check { ground: &ground, planned: BTreeMap::new(), named: BTreeSet::new(), names: BTreeMap::new() };
     let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
@@ -182,17 +197,13 @@ pub(super) fn commit(
         disk::sync(own).map_err(journal_failed)?;
     }
 
-    let (pending, bytes) = Pending::new(generation, entries).map_err(failed)?;
+    let (pending, bytes) = Pending::new(generation, entries, about.erases()).map_err(failed)?;
     let place = match contents.origin() {
         Origin::Change => undo::Place::commit(base),
         Origin::Noted(place) => place,
     };
-    if about.erases() {
-        // What is to be gone may be in older versions too, and past this commit none of them could be brought back.
-        undo::forget_all(own).map_err(failed)?;
-    }
-    let noted = store.undo.as_ref().filter(|_| !about.erases()).and_then(|limits| {
-        undo::prepare(&ground, &pending, &befores, place, limits).map(|prepared| (prepared, limits))
+    let noted = store.undo.as_ref().and_then(|limits| {
+        undo::prepare(&ground, &pending, &befores, place, about, limits).map(|prepared| (prepared, limits))
     });
     let run = match journal::install(own, &bytes) {
         Err((error, false)) => return Err(journal_failed(error)),
@@ -217,7 +228,12 @@ pub(super) fn commit(
                 *sealed = sealed.or(applied);
             }
         }
-        Err((error, true)) if take_back(own, generation).is_ok() => return Err(error),
+        Err((error, true)) if take_back(own, generation).is_ok() => {
+            if store.undo.is_some() {
+                undo::pass_over(own, generation + 1, base);
+            }
+            return Err(error);
+        }
         // The commit is on the medium and readers here see it: it stands, and the next writer goes on.
         Err(_) => {
             staging.forget();
@@ -232,7 +248,7 @@ pub(super) fn commit(
 /// Makes a commit of which nothing is in place not have happened. Its generation was seen by readers, perhaps, and is
 /// not used again.
 fn take_back(own: BorrowedFd<'_>, generation: u64) -> Result<(), StoreError> {
-    let settled = journal::encode(generation + 1, &[])?;
+    let settled = journal::encode(generation + 1, &[], false)?;
     match journal::install(own, &settled) {
         // In place for everyone who looks, which is as much as can be had of this medium.
         Ok(()) | Err((_, true)) => Ok(()),

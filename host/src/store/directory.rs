@@ -254,7 +254,9 @@ impl Store for Directory {
         })
     }
 
-    /// A commit that erases leaves nothing behind to be taken back with, and removes what others left.
+    /// A commit that erases leaves nothing behind to be taken back with, and removes what others left. It is `Denied` while
+    /// a content lies aside after a conflict, which may hold what is to be gone. The blocks that a removed file had on its
+    /// medium are not written over.
     fn commit(
         &self,
         guard: &dyn Guard,

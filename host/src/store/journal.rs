@@ -9,7 +9,7 @@
 //!  offset  bytes  what (integers little-endian)
 //!       0     16  "recollex-journal"
 //!      16      4  version of the body, 1
-//!      20      4  zero
+//!      20      4  flags: 1, what the commit removes may be kept nowhere; the others zero
 //!      24      8  generation that this commit made
 //!      32      8  length of the body
 //!      40     32  SHA-256 of the body
@@ -46,6 +46,8 @@ pub(super) const STAGE: &str = "stage-";
 
 const MAGIC: &[u8; 16] = b"recollex-journal";
 const VERSION: u32 = 1;
+/// The flag of a commit that erases.
+const ERASES: u32 = 1;
 /// The header's length: the whole length of a settled journal.
 pub(super) const HEADER: usize = 80;
 
@@ -60,7 +62,7 @@ pub(super) enum Head {
     /// The last commit is done.
     Settled { generation: u64 },
     /// The last commit is made, but not all of it may be in place.
-    Pending { generation: u64, length: u64, digest: [u8; 32] },
+    Pending { generation: u64, length: u64, digest: [u8; 32], erases: bool },
     /// A pending commit of a version that this program does not know.
     Foreign { generation: u64, version: u32 },
     /// Not a journal. The generation, if at least the header is whole.
@@ -142,20 +144,22 @@ impl Entry {
 pub(super) struct Pending {
     pub(super) generation: u64,
     pub(super) digest: [u8; 32],
+    /// What it removes may be kept nowhere: it is not in place before all that is gone.
+    pub(super) erases: bool,
     pub(super) entries: Vec<Entry>,
 }
 
 impl Pending {
     /// A commit, and the journal that says it.
-    pub(super) fn new(generation: u64, entries: Vec<Entry>) -> Result<(Self, Vec<u8>), StoreError> {
-        let bytes = encode(generation, &entries)?;
+    pub(super) fn new(generation: u64, entries: Vec<Entry>, erases: bool) -> Result<(Self, Vec<u8>), StoreError> {
+        let bytes = encode(generation, &entries, erases)?;
         let digest = bytes.get(40..72).and_then(|digest| digest.try_into().ok()).unwrap_or_default();
-        Ok((Self { generation, digest, entries }, bytes))
+        Ok((Self { generation, digest, erases, entries }, bytes))
     }
 }
 
 /// The bytes of a journal: pending if there are entries.
-pub(super) fn encode(generation: u64, entries: &[Entry]) -> Result<Vec<u8>, StoreError> {
+pub(super) fn encode(generation: u64, entries: &[Entry], erases: bool) -> Result<Vec<u8>, StoreError> {
     let body = if entries.is_empty() {
         Vec::new()
     } else {
@@ -164,7 +168,7 @@ pub(super) fn encode(generation: u64, entries: &[Entry]) -> Result<Vec<u8>, Stor
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&(if erases { ERASES } else { 0 }).to_le_bytes());
     bytes.extend_from_slice(&generation.to_le_bytes());
     bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&Sha256::digest(&body));
@@ -183,13 +187,15 @@ fn decode_head(header: &[u8], file_length: u64) -> Head {
         return Head::Damaged { generation: 0 };
     }
     let (generation, length) = (integer(24), integer(32));
-    let version = field(16, 20).try_into().map_or(0, u32::from_le_bytes);
+    let word = |from: usize| field(from, from + 4).try_into().map_or(0, u32::from_le_bytes);
+    let (version, flags) = (word(16), word(20));
     if file_length == HEADER as u64 {
         Head::Settled { generation }
-    } else if version != VERSION {
+    } else if version != VERSION || flags & !ERASES != 0 {
         Head::Foreign { generation, version }
     } else if file_length == (HEADER as u64).saturating_add(length) {
-        Head::Pending { generation, length, digest: field(40, 72).try_into().unwrap_or_default() }
+        let digest = field(40, 72).try_into().unwrap_or_default();
+        Head::Pending { generation, length, digest, erases: flags & ERASES != 0 }
     } else {
         Head::Damaged { generation }
     }
@@ -220,7 +226,7 @@ pub(super) fn last(own: impl AsFd) -> Result<Option<(u64, String)>, StoreError> 
 
 /// Reads the body that goes with a pending head. None: it is gone by now, or damaged; the head, read again, tells which.
 pub(super) fn body(file: impl AsFd, head: &Head) -> Result<Option<Pending>, StoreError> {
-    let Head::Pending { generation, length, digest } = *head else { return Ok(None) };
+    let Head::Pending { generation, length, digest, erases } = *head else { return Ok(None) };
     let Ok(length) = usize::try_from(length) else { return Ok(None) };
     let body =
         disk::read_at(file, HEADER as u64, length).map_err(|error| disk::store_error(error, "reading the journal"))?;
@@ -231,7 +237,7 @@ pub(super) fn body(file: impl AsFd, head: &Head) -> Result<Option<Pending>, Stor
         Ok(entries) if entries.iter().all(Entry::is_sound) => entries,
         _ => return Ok(None),
     };
-    Ok(Some(Pending { generation, digest, entries }))
+    Ok(Some(Pending { generation, digest, erases, entries }))
 }
 
 /// Puts a journal in place of the one that is there: the commit point, once this returns.
@@ -288,19 +294,22 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let read = reader();
-        let bytes = encode(41, &entries()).unwrap();
+        let bytes = encode(41, &entries(), false).unwrap();
         let (head, pending) = read(&bytes);
         assert_eq!(head.generation(), 41);
         assert!(matches!(head, Head::Pending { .. }));
         assert_eq!(pending.unwrap().entries, entries());
         assert_eq!(read(&bytes[..HEADER]).0, Head::Settled { generation: 41 });
-        assert_eq!(read(&encode(42, &[]).unwrap()).0, Head::Settled { generation: 42 });
+        assert_eq!(read(&encode(42, &[], false).unwrap()).0, Head::Settled { generation: 42 });
+        for erases in [false, true] {
+            assert_eq!(read(&encode(43, &entries(), erases).unwrap()).1.unwrap().erases, erases);
+        }
     }
 
     #[test]
     fn a_file_cut_anywhere_or_changed_anywhere_is_never_taken_for_pending() {
         let read = reader();
-        let bytes = encode(41, &entries()).unwrap();
+        let bytes = encode(41, &entries(), false).unwrap();
         for cut in 0..bytes.len() {
             let (head, pending) = read(&bytes[..cut]);
             assert_eq!(matches!(head, Head::Settled { .. }), cut == HEADER, "cut at {cut}");
@@ -316,12 +325,19 @@ mod tests {
     #[test]
     fn a_body_of_another_version_is_foreign_until_it_is_settled() {
         let read = reader();
-        let mut bytes = encode(41, &entries()).unwrap();
+        let mut bytes = encode(41, &entries(), false).unwrap();
+        let sealed = |bytes: &mut [u8]| {
+            let sum = Sha256::digest(&bytes[..72]);
+            bytes[72..80].copy_from_slice(&sum[..8]);
+        };
         bytes[16] = 2;
-        let sum = Sha256::digest(&bytes[..72]);
-        bytes[72..80].copy_from_slice(&sum[..8]);
+        sealed(&mut bytes);
         assert_eq!(read(&bytes).0, Head::Foreign { generation: 41, version: 2 });
         assert_eq!(read(&bytes[..HEADER]).0, Head::Settled { generation: 41 });
+        // A flag that is not known may ask for anything.
+        (bytes[16], bytes[20]) = (1, 2);
+        sealed(&mut bytes);
+        assert_eq!(read(&bytes).0, Head::Foreign { generation: 41, version: 1 });
     }
 
     #[test]
@@ -342,7 +358,7 @@ mod tests {
                 step: Step::Replace { stage: "stage-/../../x".to_owned(), size: 1, before: None },
             },
         ] {
-            assert!(read(&encode(1, &[entry]).unwrap()).1.is_none());
+            assert!(read(&encode(1, &[entry], false).unwrap()).1.is_none());
         }
     }
 }

@@ -17,7 +17,7 @@ use super::disk::{self, Time};
 use super::ground::{Found, Ground, Way, descend};
 use super::journal::{self, Entry, Pending, Step, TAIL, Version};
 use super::path::{self, OWN, RelPath};
-use super::{Area, StoreError};
+use super::{Area, StoreError, undo};
 
 /// Where what could not be applied is kept, in the store's own directory.
 const KEPT: &str = "kept";
@@ -48,6 +48,8 @@ pub struct Kept {
     pub edit: KeptEdit,
     /// Where the text lies that was to be written; for a journal, the directory with its parts.
     pub content: Option<PathBuf>,
+    /// The commit was to erase what it removed, and what the path holds now may still have it.
+    pub erases: bool,
 }
 
 /// What was to be done.
@@ -75,6 +77,8 @@ struct KeptNote {
     edit: KeptEdit,
     /// The content's name in the same directory.
     content: Option<String>,
+    #[serde(default)]
+    erases: bool,
 }
 
 /// What became of a journal's entries.
@@ -298,6 +302,13 @@ pub(super) fn run(ground: &Ground, pending: &Pending, fresh: bool) -> Result<Out
     })?;
     remove_empty(ground, &touched);
     if let Some(own) = ground.own() {
+        if pending.erases {
+            undo::forget_all(own, pending.generation).map_err(|error| Failure {
+                index: pending.entries.len(),
+                error,
+                untouched: false,
+            })?;
+        }
         // If this fails, the next writer finds every entry done and settles it then.
         let _ = journal::settle(own);
     }
@@ -368,6 +379,11 @@ fn apply(
     }
 }
 
+/// What a staged file is called beside its target, where it must be copied there first.
+fn beside(stage: &str) -> String {
+    format!(".{OWN}-{stage}")
+}
+
 /// Renames a staged file into place, over file systems if it must be.
 fn put_in_place(own: BorrowedFd<'_>, stage: &str, parent: BorrowedFd<'_>, name: &str, new: bool) -> disk::Sys<()> {
     let rename = |from: BorrowedFd<'_>, staged: &str| {
@@ -376,13 +392,19 @@ fn put_in_place(own: BorrowedFd<'_>, stage: &str, parent: BorrowedFd<'_>, name: 
     match rename(own, stage) {
         // A directory of the workspace is a mount point. A copy beside the target, then, which can be renamed there.
         Err(Errno::XDEV) => {
-            let beside = format!(".{OWN}-{stage}");
+            let beside = beside(stage);
             disk::unlink(parent, &beside)?;
             let from = disk::open_file(own, stage, false)?;
-            let to = disk::create(parent, &beside)?;
-            disk::copy(&from, 0, &to, 0, disk::size(&rustix::fs::fstat(&from)?))?;
-            disk::sync(&to)?;
-            rename(parent, &beside)?;
+            let copy = || {
+                let to = disk::create(parent, &beside)?;
+                disk::copy(&from, 0, &to, 0, disk::size(&rustix::fs::fstat(&from)?))?;
+                disk::sync(&to)?;
+                rename(parent, &beside)
+            };
+            copy().inspect_err(|_| {
+                // What stays is of no use to anyone.
+                let _ = disk::unlink(parent, &beside);
+            })?;
             // The rename must be there to stay before the staged file, whose absence means done, goes.
             disk::sync(parent)?;
             disk::unlink(own, stage).map(drop)
@@ -480,10 +502,18 @@ fn keep(ground: &Ground, pending: &Pending, index: usize, entry: &Entry) -> Resu
         Step::Delete { .. } => (KeptEdit::Delete, None),
         Step::Move { to, .. } => (KeptEdit::Move(to.clone()), None),
     };
-    let note = KeptNote { generation: pending.generation, area: entry.area, path: entry.path.clone(), edit, content };
+    let (generation, erases) = (pending.generation, pending.erases);
+    let note = KeptNote { generation, area: entry.area, path: entry.path.clone(), edit, content, erases };
     write_note(&kept, &name, &note)?;
     match &entry.step {
-        Step::Replace { stage, .. } => disk::rename(own, stage, &kept, &text).map_err(failed)?,
+        Step::Replace { stage, .. } => {
+            // A run that died may have left a copy of it beside the target.
+            let base = ground.base(entry.area)?;
+            if let Some(Ok(Way::Open(parent))) = base.map(|base| descend(base, above(&entry.path))) {
+                let _ = disk::unlink(&parent, &beside(stage));
+            }
+            disk::rename(own, stage, &kept, &text).map_err(failed)?;
+        }
         Step::Append { text: added, .. } => write_new(&kept, &text, added.as_bytes()).map_err(failed)?,
         Step::Delete { .. } | Step::Move { .. } => {}
     }
@@ -513,6 +543,7 @@ pub(super) fn keep_journal(own: BorrowedFd<'_>, generation: u64) -> Result<(), S
         path: String::new(),
         edit: KeptEdit::Journal,
         content: Some(name.clone()),
+        erases: false,
     };
     write_note(&kept, &name, &note)?;
     for (staged, _) in disk::names(own).map_err(failed)? {
@@ -565,10 +596,21 @@ pub(super) fn kept(ground: &Ground, place: &std::path::Path) -> Result<Vec<Kept>
             path: note.path,
             edit: note.edit,
             content: note.content.map(|content| path.join(content)),
+            erases: note.erases,
         });
     }
     found.sort_by(|a, b| (a.generation, a.area, &a.path).cmp(&(b.generation, b.area, &b.path)));
     Ok(found)
+}
+
+/// Whether a content is kept aside: anything but notes of what was to be done.
+pub(super) fn keeps_content(own: BorrowedFd<'_>) -> Result<bool, StoreError> {
+    let failed = |error| disk::store_error(error, "reading what was kept aside");
+    match disk::open_dir(own, KEPT) {
+        Ok(kept) => Ok(disk::names(&kept).map_err(failed)?.iter().any(|(name, _)| !name.ends_with(b".json"))),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Removes what no journal speaks of: staged files and journals of commits that did not happen. Under the lock, and with

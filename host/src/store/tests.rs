@@ -1,6 +1,7 @@
 //! The directory store over real directories, processes and faults. Here: what all these tests share.
 
 mod commits;
+mod erase;
 mod model;
 mod reading;
 mod recovery;

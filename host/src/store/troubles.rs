@@ -91,7 +91,8 @@ impl Directory {
                 KeptEdit::Move(to) => format!("it was to be moved to {to}, and another program came first"),
                 KeptEdit::Journal => format!("a damaged journal, with the files it may have meant, lies in {place}"),
             };
-            let message = format!("{what}; compare, take what is wanted, and delete what was kept aside");
+            let erased = if kept.erases { "; what was to be erased there may still be in it" } else { "" };
+            let message = format!("{what}{erased}; compare, take what is wanted, and delete what was kept aside");
             let path = Some(kept.path).filter(|path| !path.is_empty());
             found.push(Trouble { code: "recovery-conflict", path, message });
         }

@@ -17,6 +17,9 @@
 //! Commits are taken back in their order, the last one first, and only while every file is as the commit left it. Taking
 //! back is a commit, with a note of its own: taking *that* back is redoing. What a file system without hard links, or a
 //! commit beyond the [limits](UndoLimits), leaves out cannot be taken back, nor can what came before it.
+//!
+//! A commit that [erases](About::erasing) leaves a note that names no path, and everything older goes, notes and versions:
+//! past it nothing can be taken back, so nothing may be kept for that.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -64,9 +67,15 @@ impl Default for UndoLimits {
 pub struct PastCommit {
     /// The generation that it made.
     pub generation: u64,
-    /// When, in seconds since 1970.
+    /// When, in seconds since 1970, by the clock of the machine that made it.
     pub time: u64,
-    /// What it did, path by path.
+    /// What its caller did ([`About::verb`]): `archive`, `restore`; of one that took a commit back `undo`, and of one that
+    /// took that back `redo`. Empty if it was not said.
+    pub verb: String,
+    /// One line for people ([`About::note`]), perhaps empty; of `undo` and `redo`, the verb and the line of the commit
+    /// that is meant.
+    pub note: String,
+    /// What it did, path by path; nothing of one that erased.
     pub changes: Vec<PastChange>,
 }
 
@@ -105,6 +114,9 @@ pub enum UndoError {
     /// Something newer depends on it: this file is not as the commit left it.
     #[error("{0} is not as the commit left it")]
     Changed(String),
+    /// The last commit that is not taken back, of this generation, erased something for good.
+    #[error("commit {0} erased something for good: neither it nor what came before it can be taken back")]
+    Erased(u64),
     /// The commit that takes it back did not happen.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -123,6 +135,10 @@ enum Role {
     Undo,
     /// It took that back.
     Redo,
+    /// It erased something: here it ends.
+    Erase,
+    /// It could not be made and did not happen: a generation without a change.
+    Void,
 }
 
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -139,6 +155,11 @@ struct Note {
     redo: Option<u64>,
     /// Seconds since 1970.
     time: u64,
+    /// What the caller said it is. Notes of older versions of this program do not have the two.
+    #[serde(default)]
+    verb: String,
+    #[serde(default)]
+    note: String,
     /// Of old versions.
     bytes: u64,
     items: Vec<Item>,
@@ -246,9 +267,10 @@ pub(super) fn prepare(
     pending: &Pending,
     befores: &[Option<Version>],
     place: Place,
+    about: &About,
     limits: &UndoLimits,
 ) -> Option<Prepared> {
-    if limits.commits == 0 || pending.entries.len() > limits.changes {
+    if limits.commits == 0 || (pending.entries.len() > limits.changes && !pending.erases) {
         return None;
     }
     let (undo, _) = disk::make_dir(ground.own()?, DIRECTORY).ok()?;
@@ -257,17 +279,22 @@ pub(super) fn prepare(
         note: Note {
             generation: pending.generation,
             journal: redo::hex(&pending.digest),
-            role: place.role,
+            role: if pending.erases { Role::Erase } else { place.role },
             below: place.below,
             redo: place.redo,
             time: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            verb: about.verb().to_owned(),
+            note: about.note().to_owned(),
             bytes: 0,
             items: Vec::new(),
         },
         is_made: false,
     };
     // Dropped with what it has, if it does not come to an end.
-    fill(ground, pending, befores, limits, &mut prepared).ok().flatten()?;
+    if !pending.erases {
+        fill(ground, pending, befores, limits, &mut prepared).ok().flatten()?;
+    }
+    write(&prepared.undo, NEW, &prepared.note).ok()?;
     Some(prepared)
 }
 
@@ -328,8 +355,26 @@ fn fill(
         };
         prepared.note.items.push(Item { area: entry.area, path: entry.path.clone(), what });
     }
-    write(&prepared.undo, NEW, &prepared.note)?;
     Ok(Some(()))
+}
+
+/// Notes that a generation came without a change: what was before `generation` is the state at `below`, and can be taken
+/// back as if nothing had been. If it cannot be noted, taking back ends there.
+pub(super) fn pass_over(own: BorrowedFd<'_>, generation: u64, below: u64) {
+    let Ok(undo) = disk::open_dir(own, DIRECTORY) else { return };
+    let note = Note {
+        generation,
+        journal: String::new(),
+        role: Role::Void,
+        below,
+        redo: None,
+        time: 0,
+        verb: String::new(),
+        note: String::new(),
+        bytes: 0,
+        items: Vec::new(),
+    };
+    let _ = write(&undo, &format!("{generation}.0.note"), &note);
 }
 
 /// Writes a note, with its checksum before it, so that it is there whole or not at all for every process.
@@ -394,8 +439,8 @@ fn forget(undo: &OwnedFd, generation: u64) -> disk::Sys<()> {
     forget_links(undo, generation)
 }
 
-/// Forgets everything that is kept to take commits back.
-pub(super) fn forget_all(own: BorrowedFd<'_>) -> Result<(), StoreError> {
+/// Forgets everything that is kept to take commits back, but what the commit of `generation`, which erases, says of itself.
+pub(super) fn forget_all(own: BorrowedFd<'_>, generation: u64) -> Result<(), StoreError> {
     let failed = |error| disk::store_error(error, "removing old versions");
     let undo = match disk::open_dir(own, DIRECTORY) {
         Ok(undo) => undo,
@@ -403,7 +448,11 @@ pub(super) fn forget_all(own: BorrowedFd<'_>) -> Result<(), StoreError> {
         Err(error) => return Err(failed(error)),
     };
     for name in names(undo.as_fd()).map_err(failed)? {
-        disk::unlink(&undo, &name).map_err(failed)?;
+        let is_its_own = (name == NEW || parse_name(&name).is_some_and(|(of, _)| of == generation))
+            && read(undo.as_fd(), &name).is_some_and(|note| note.generation == generation && note.role == Role::Erase);
+        if !is_its_own {
+            disk::unlink(&undo, &name).map_err(failed)?;
+        }
     }
     // Before the commit says that it is gone.
     disk::sync(&undo).map_err(failed)
@@ -467,6 +516,7 @@ struct Past {
     names: Vec<String>,
     /// That of the last commit, where its writer did not come to say so.
     new: Option<Note>,
+    /// The generation of the last commit that happened.
     head: u64,
 }
 
@@ -482,7 +532,11 @@ impl Past {
         let names = names(undo.as_fd()).map_err(failed)?;
         let new = read(undo.as_fd(), NEW).filter(|note| is_last(own, note));
         let head = journal::head(own)?.0.generation();
-        Ok(Some(Self { undo, names, new, head }))
+        let mut past = Self { undo, names, new, head };
+        while let Some(note) = past.note(past.head).filter(|note| note.role == Role::Void && note.below < past.head) {
+            past.head = note.below;
+        }
+        Ok(Some(past))
     }
 
     fn note(&self, generation: u64) -> Option<Note> {
@@ -492,15 +546,46 @@ impl Past {
             .or_else(|| self.new.clone().filter(|note| note.generation == generation))
     }
 
-    /// The next commit that can be taken back, from the state of a generation.
-    fn undoable(&self, mut generation: u64) -> Option<Note> {
+    /// The next commit that can be taken back, from the state of a generation; or the one that erased, where it ends.
+    fn next(&self, mut generation: u64) -> Option<Note> {
         // Each step leads to an older generation, whatever a note says.
         loop {
             let note = self.note(generation)?;
-            if note.role != Role::Undo {
+            if !matches!(note.role, Role::Undo | Role::Void) {
                 return Some(note);
             }
             generation = Some(note.below).filter(|below| *below < generation)?;
+        }
+    }
+
+    /// The commits that can be taken back one after the other, the last one first; and the one that erased, if that is
+    /// where it ends.
+    fn commits(&self) -> (Vec<Note>, Option<Note>) {
+        let mut found = Vec::new();
+        let mut at = self.head;
+        loop {
+            match self.next(at) {
+                Some(note) if note.role == Role::Erase => return (found, Some(note)),
+                Some(note) => {
+                    let below = Some(note.below).filter(|below| *below < note.generation);
+                    found.push(note);
+                    match below {
+                        Some(below) => at = below,
+                        None => return (found, None),
+                    }
+                }
+                None => return (found, None),
+            }
+        }
+    }
+
+    /// What taking back, or bringing back, would begin with.
+    fn first(&self, role: Role) -> Result<Note, UndoError> {
+        let note = if role == Role::Redo { self.redoable() } else { self.next(self.head) };
+        match note {
+            Some(note) if note.role == Role::Erase => Err(UndoError::Erased(note.generation)),
+            Some(note) => Ok(note),
+            None => Err(UndoError::Nothing),
         }
     }
 
@@ -510,7 +595,7 @@ impl Past {
         match note.role {
             Role::Undo => Some(note),
             Role::Redo => self.note(note.redo?).filter(|note| note.role == Role::Undo),
-            Role::Commit => None,
+            Role::Commit | Role::Erase | Role::Void => None,
         }
     }
 }
@@ -528,7 +613,25 @@ impl Note {
                 What::Moved { to, .. } => PastEdit::Moved(to.clone()),
             },
         };
-        PastCommit { generation: self.generation, time: self.time, changes: self.items.iter().map(change).collect() }
+        PastCommit {
+            generation: self.generation,
+            time: self.time,
+            verb: self.verb.clone(),
+            note: self.note.clone(),
+            changes: self.items.iter().map(change).collect(),
+        }
+    }
+
+    /// What a commit is that takes this one back.
+    fn about_reverse(&self, role: Role) -> About {
+        match role {
+            // The line is that of the commit which was taken back, and now is back.
+            Role::Redo => About::new("redo", &self.note),
+            _ => {
+                let said = [self.verb.as_str(), self.note.as_str()];
+                About::new("undo", &said.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": "))
+            }
+        }
     }
 }
 
@@ -591,16 +694,16 @@ impl Directory {
     pub fn past(&self) -> Result<Vec<PastCommit>, StoreError> {
         let Some(ground) = Ground::open(&self.place)? else { return Ok(Vec::new()) };
         let Some(past) = Past::open(&ground)? else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        let mut at = past.head;
-        while let Some(note) = past.undoable(at) {
-            found.push(note.past());
-            match Some(note.below).filter(|below| *below < note.generation) {
-                Some(below) => at = below,
-                None => break,
-            }
-        }
-        Ok(found)
+        Ok(past.commits().0.iter().map(Note::past).collect())
+    }
+
+    /// The commit at which taking back ends because it erased something for good, if that is why it ends.
+    ///
+    /// # Errors
+    /// As the medium fails.
+    pub fn erased(&self) -> Result<Option<PastCommit>, StoreError> {
+        let Some(ground) = Ground::open(&self.place)? else { return Ok(None) };
+        Ok(Past::open(&ground)?.and_then(|past| past.commits().1).map(|note| note.past()))
     }
 
     /// The commit that [`redo`](Self::redo) would take back, which itself took one back.
@@ -615,7 +718,7 @@ impl Directory {
     /// Takes the last commit back that was not taken back yet. That is a commit, whole as any other.
     ///
     /// # Errors
-    /// `Nothing`; `Changed` if a file that it touched is no longer as it left it; as of any commit.
+    /// `Nothing`; `Erased`; `Changed` if a file that it touched is no longer as it left it; as of any commit.
     pub fn undo(&self, guard: &dyn Guard) -> Result<(PastCommit, Committed), UndoError> {
         self.take_back(guard, Role::Undo)
     }
@@ -635,7 +738,7 @@ impl Directory {
     pub fn would_undo(&self, redo: bool) -> Result<PastCommit, UndoError> {
         let ground = Ground::open(&self.place)?.ok_or(UndoError::Nothing)?;
         let past = Past::open(&ground)?.ok_or(UndoError::Nothing)?;
-        let note = if redo { past.redoable() } else { past.undoable(past.head) }.ok_or(UndoError::Nothing)?;
+        let note = past.first(if redo { Role::Redo } else { Role::Undo })?;
         for item in &note.items {
             self.reverse(&ground, &past.undo, item)?;
         }
@@ -650,16 +753,12 @@ impl Directory {
         }
         let past = Past::open(&ground)?.ok_or(UndoError::Nothing)?;
         let head = past.note(past.head).ok_or(UndoError::Nothing)?;
-        let note = match role {
-            Role::Redo => past.redoable(),
-            Role::Undo | Role::Commit => past.undoable(past.head),
-        };
-        let note = note.ok_or(UndoError::Nothing)?;
+        let note = past.first(role)?;
         let redo = match (role, head.role) {
             (Role::Redo, _) => note.redo,
             (_, Role::Undo) => Some(head.generation),
             (_, Role::Redo) => head.redo,
-            (_, Role::Commit) => None,
+            (_, Role::Commit | Role::Erase | Role::Void) => None,
         };
         let (mut changes, mut backs) = (Vec::new(), Vec::new());
         for item in &note.items {
@@ -668,13 +767,10 @@ impl Directory {
             backs.push(back);
         }
         // The note of the commit that is redone went when it was taken back: the state before is that of what came last.
-        let below = match (role, head.role) {
-            (Role::Redo, Role::Redo | Role::Commit) => head.generation,
-            _ => note.below,
-        };
+        let below = if role == Role::Redo && head.role != Role::Undo { head.generation } else { note.below };
         let place = Place { role, below, redo };
         let mut contents = Taking { ground: &ground, undo: &past.undo, backs, place };
-        let about = About::new(if matches!(role, Role::Redo) { "redo" } else { "undo" }, "");
+        let about = note.about_reverse(role);
         let committed = commit::commit(self, guard, base, &changes, &mut contents, &about)?;
         // Done with: its old versions are in place again, or are none any more.
         let _ = forget(&past.undo, note.generation);

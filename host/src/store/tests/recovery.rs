@@ -228,7 +228,7 @@ fn a_death_at_any_step_of_a_recovery_is_recovered_from() {
 }
 
 /// A workspace whose commit is made, and of which nothing is in place yet.
-fn unfinished(files: &[(&str, &str)], changes: &[Change]) -> Space {
+pub(super) fn unfinished(files: &[(&str, &str)], changes: &[Change]) -> Space {
     let space = Space::with(files);
     let before = raw(&space);
     for step in 0.. {

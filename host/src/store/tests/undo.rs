@@ -144,22 +144,45 @@ fn a_commit_that_left_nothing_ends_what_can_be_taken_back() {
 }
 
 #[test]
-fn a_commit_that_erases_leaves_nothing_to_bring_back() {
-    let space = space(&[("a", "secret 1"), ("b", "b")]);
-    space.commit(&[put("a", "secret 2"), put("b", "c")]).unwrap();
-    assert!(!kept(&space).is_empty());
-    let guard = space.guard();
-    let erase = About::new("redact", "").erasing();
-    space.store.commit(&*guard, 1, &[put("a", "gone")], &erase).unwrap();
-    drop(guard);
-    assert_eq!(kept(&space), Vec::<String>::new());
-    let holds = |content: &[u8]| content.windows(6).any(|part| part == b"secret");
-    assert!(!snapshot(space.root()).values().any(|(_, content)| holds(content)));
-    assert!(undo(&space).is_err());
-    // And later commits can be taken back again.
-    space.commit(&[put("b", "d")]).unwrap();
+fn a_commit_tells_what_it_was() {
+    let space = space(FILES);
+    let about = About::new("archive", "into 2 conversations");
+    let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    space.store.commit(&*space.guard(), 0, &all_kinds(), &about).unwrap();
+    space.commit(&[put("put", "newer")]).unwrap();
+    let said = |past: &[PastCommit]| -> Vec<(u64, String, String)> {
+        past.iter().map(|past| (past.generation, past.verb.clone(), past.note.clone())).collect()
+    };
+    let line = |generation, verb: &str, note: &str| (generation, verb.to_owned(), note.to_owned());
+    let past = space.store.past().unwrap();
+    assert_eq!(said(&past), [line(2, "", ""), line(1, "archive", "into 2 conversations")]);
+    assert!((before..before + 100).contains(&past[0].time));
     undo(&space).unwrap();
-    assert_eq!((space.raw("a").as_deref(), space.raw("b").as_deref()), (Some("gone"), Some("c")));
+    assert_eq!(said(&space.store.undone().unwrap().into_iter().collect::<Vec<_>>()), [line(3, "undo", "")]);
+    undo(&space).unwrap();
+    let undone = space.store.undone().unwrap().unwrap();
+    assert_eq!(said(&[undone]), [line(4, "undo", "archive: into 2 conversations")]);
+    redo(&space).unwrap();
+    assert_eq!(said(&space.store.past().unwrap()), [line(5, "redo", "archive: into 2 conversations")]);
+}
+
+#[test]
+fn a_note_from_before_there_were_verbs_is_read() {
+    let space = space(FILES);
+    space.store.commit(&*space.guard(), 0, &all_kinds(), &About::new("archive", "a line")).unwrap();
+    let path = space
+        .root()
+        .join(".scriptorium/recollex/undo")
+        .join(kept(&space).into_iter().find(|name| name.ends_with(".note")).unwrap());
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.split_once('\n').unwrap().1.replace("\"verb\":\"archive\",\"note\":\"a line\",", "");
+    assert!(!text.contains("verb"));
+    let sum = redo::hex(&<sha2::Sha256 as sha2::Digest>::digest(&text));
+    std::fs::write(&path, format!("{sum}\n{text}")).unwrap();
+    let past = space.store.past().unwrap();
+    assert_eq!((past.len(), past[0].verb.as_str(), past[0].changes.len()), (1, "", 7));
+    undo(&space).unwrap();
+    assert_eq!(space.raw("put").as_deref(), Some("old"));
 }
 
 #[test]
@@ -233,7 +256,18 @@ fn a_fault_in_what_is_left_behind_is_no_fault_of_the_commit() {
         let after = contents(&space.store);
         if result.is_err() {
             assert_eq!(after, before, "{step}");
-            assert!(kept(&space).iter().all(|name| name.starts_with("1.") || name.starts_with("1-")), "{step}");
+            // Nothing stays of it but, perhaps, that a generation came without a change.
+            let own = |name: &String| name.starts_with("1.") || name.starts_with("1-") || name == "3.0.note";
+            assert!(kept(&space).iter().all(own), "{step}");
+            // And what was before it can still be taken back and brought back, also under a commit on top.
+            space.commit(&[put("on top", "t")]).unwrap();
+            for _ in 0..2 {
+                assert_eq!(undo(&space).unwrap().changes[0].path, "on top", "{step}");
+                assert_eq!(undo(&space).unwrap().changes[0].path, "untouched", "{step}");
+                redo(&space).unwrap();
+                redo(&space).unwrap();
+            }
+            assert_eq!(space.raw("on top").as_deref(), Some("t"));
         } else {
             match undo(&space) {
                 Ok(_) => assert_eq!(contents(&space.store), before, "{step}"),
