@@ -253,6 +253,49 @@ fn paths_as_people_type_them() {
 }
 
 #[test]
+fn paths_of_a_directory_that_someone_chose() {
+    let verifier = Verifier::new(Given::InDirectory, &Limits::default());
+    for (path, class) in [
+        ("mem/sources/p/_v2/t.md", FileClass::Archive),
+        ("backups/monday/mem/sources/p/_v2/t.md", FileClass::Archive),
+        ("sources/p/_v2/t.md", FileClass::Archive),
+        ("p/_v2/t.md", FileClass::Archive),
+        ("copy.md", FileClass::Archive),
+        ("core.md", FileClass::Derived),
+        ("mem/sources/p/t.md", FileClass::OlderArchive),
+        ("mem/sources/D1.md", FileClass::OlderArchive),
+        ("mem/topics/.git/x.md", FileClass::Topic),
+        ("mem/core.md", FileClass::Derived),
+        ("mem/timeline/2026/05.md", FileClass::Derived),
+        ("mem/README.md", FileClass::Other),
+        ("mem/sources/picture.png", FileClass::Other),
+        ("project/wiki/page.md", FileClass::Other),
+        ("mem/.git/sources/p/_v2/t.md", FileClass::Other),
+        ("mem/.scriptorium-block-backup/topics/a.md", FileClass::Other),
+        ("_v2/t.md", FileClass::Other),
+    ] {
+        assert_eq!(verifier.class(path), class, "{path}");
+    }
+    let file = archive(&[good("p/t/m")]);
+    let at = |path: &'static str| {
+        let checked = verify(Given::InDirectory, &[(path, file.as_bytes())]);
+        checked.findings.into_iter().map(|(code, _, _)| code).collect::<Vec<_>>()
+    };
+    assert_eq!(at("mem/sources/p/_v2/t.md"), [""; 0]);
+    assert_eq!(at("p/_v2/t.md"), [""; 0]);
+    assert_eq!(at("mem/sources/p/_v2/other.md"), ["wrong-location"]);
+    // In a workspace no id belongs there either.
+    assert_eq!(at("mem/sources/q/p/_v2/t.md"), ["wrong-location"]);
+    assert_eq!(at("copy.md"), ["location-unchecked"]);
+
+    let mut verifier = Verifier::new(Given::InDirectory, &Limits::default());
+    verifier.file("mem/.git/link", EntryKind::Symlink);
+    verifier.file("mem/locked", EntryKind::Unreadable);
+    let codes: Vec<_> = verifier.take_findings(9).into_iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["unreadable-file"]);
+}
+
+#[test]
 fn the_place_is_told_where_it_was_found_out() {
     let mut verifier = Verifier::new(Given::AnyPath, &Limits::default());
     verifier.file("copy.md", EntryKind::File);

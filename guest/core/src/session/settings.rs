@@ -23,6 +23,8 @@ pub struct Settings {
     pub header_bytes: u64,
     /// `limits.findings-max`: findings one verification reports; more are counted, not kept.
     pub findings: u64,
+    /// `limits.records-max`: records the verifier keeps to be listed; more are counted, not kept.
+    pub records: u64,
     /// `limits.query-bytes`: a query's text, in bytes.
     pub query_bytes: u64,
     /// `limits.index-bytes`: text that one search may have to index, in bytes.
@@ -134,6 +136,7 @@ const NUMBERS: &[Number] = &[
     Number { name: Limits::BATCH_BYTES, default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
     Number { name: Limits::HEADER_BYTES, default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
     Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
+    Number { name: Limits::RECORDS_MAX, default: 3_000_000, range: (0, 100_000_000), field: |s| &mut s.records },
     Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
     Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
@@ -184,6 +187,7 @@ impl Default for Settings {
             batch_bytes: 0,
             header_bytes: 0,
             findings: 0,
+            records: 0,
             query_bytes: 0,
             index_bytes: 0,
             record_bytes: 0,
@@ -266,6 +270,7 @@ impl Settings {
             header_bytes: usize::try_from(self.header_bytes).unwrap_or(usize::MAX),
             batch_bytes: self.batch_bytes,
             findings_max: self.findings,
+            records_max: self.records,
         }
     }
 

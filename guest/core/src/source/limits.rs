@@ -10,6 +10,8 @@ pub struct Limits {
     pub batch_bytes: u64,
     /// Findings that one verification yields at most; further ones are only counted.
     pub findings_max: u64,
+    /// Records that a catalogue keeps at most, to be listed; further ones are only counted.
+    pub records_max: u64,
 }
 
 impl Limits {
@@ -19,11 +21,13 @@ impl Limits {
     pub const BATCH_BYTES: &'static str = "limits.batch-bytes";
     /// The setting's name of [`Limits::findings_max`].
     pub const FINDINGS_MAX: &'static str = "limits.findings-max";
+    /// The setting's name of [`Limits::records_max`].
+    pub const RECORDS_MAX: &'static str = "limits.records-max";
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { header_bytes: 1 << 20, batch_bytes: 64 << 20, findings_max: 10_000 }
+        Self { header_bytes: 1 << 20, batch_bytes: 64 << 20, findings_max: 10_000, records_max: 3_000_000 }
     }
 }
 

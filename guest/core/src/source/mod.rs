@@ -5,12 +5,14 @@
 //! - [`Verifier`] is fed files of any kind and says what is wrong with them.
 //! - [`Scanner`] is fed one v2 archive and hands on its frames, each as a [`FrameRef`]; [`Record`] and [`Event`] are
 //!   what is kept of one.
+//! - [`Catalogue`] keeps what somebody who looks into an archive wants to see: files, records, who speaks.
 //! - [`Batch`] checks new records, [`Comparison`] holds them against what is stored, and [`Plan`] is the text to append.
 //!
 //! Nothing here reads or writes: callers push pieces and are told what to fetch. Memory follows the limits, not the size
 //! of files or records. Knows names, text and hashes; must not know sessions, stores, indexes or who is asking.
 
 mod batch;
+mod catalogue;
 mod compare;
 mod frame;
 mod header;
@@ -24,6 +26,7 @@ mod scan;
 mod verify;
 
 pub use batch::{Batch, BatchError, NewRecord};
+pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally, Voice};
 pub use compare::{Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
 pub use frame::{ContentHasher, FrameRef, MARKER, said};
 pub use limits::{LimitReached, Limits};

@@ -17,6 +17,10 @@ pub enum Given {
     /// As someone typed them: what a file is, is found out as far as the path tells; anything else counts as an archive
     /// whose place is unknown.
     AnyPath,
+    /// Of a directory that someone chose, its own name first: it may hold a workspace, be a part of one, or have nothing
+    /// to do with any. What no workspace contains is left alone. A path of one part names a file that was chosen by
+    /// itself, and counts as under [`Given::AnyPath`].
+    InDirectory,
 }
 
 /// What lies at a path.
@@ -165,6 +169,11 @@ impl Verifier {
         Self { keep: bytes, ..self }
     }
 
+    /// What the file at this path would be taken for.
+    pub fn class(&self, path: &str) -> FileClass {
+        classify(path, self.given).0
+    }
+
     /// Opens a file, or notes that something else lies there. A file that is still open is closed first.
     pub fn file(&mut self, path: &str, kind: EntryKind) -> FileClass {
         if self.open.is_some() {
@@ -180,7 +189,11 @@ impl Verifier {
         };
         let class = match kind_code {
             Some((code, message)) => {
-                if !is_internal_path(path) {
+                let is_internal = match self.given {
+                    Given::InDirectory => tails(path).any(is_internal_path),
+                    Given::InWorkspace | Given::AnyPath => is_internal_path(path),
+                };
+                if !is_internal {
                     self.add(finding(code, path, message));
                 }
                 FileClass::Other
@@ -434,12 +447,30 @@ fn classify(path: &str, given: Given) -> (FileClass, Option<Location>) {
             if let Some(location) = Location::in_given_path(path) {
                 return (FileClass::Archive, Some(location));
             }
-            // The longest tail that a workspace could contain.
-            let tails = core::iter::successors(Some(path), |path| path.split_once('/').map(|(_, tail)| tail));
-            let class = tails.map(class_in_workspace).find(|class| class.wants_content());
+            let class = tails(path).map(class_in_workspace).find(|class| class.wants_content());
             (class.unwrap_or(FileClass::Archive), None)
         }
+        Given::InDirectory if !path.contains('/') => classify(path, Given::AnyPath),
+        Given::InDirectory => {
+            for tail in tails(path) {
+                if is_internal_path(tail) {
+                    return (FileClass::Other, None);
+                }
+                let class = class_in_workspace(tail);
+                if class.wants_content() {
+                    return (class, (class == FileClass::Archive).then(|| Location::of_path(tail)));
+                }
+            }
+            // Below `sources/`, or below a provider's directory.
+            let location = Location::in_given_path(path);
+            (if location.is_some() { FileClass::Archive } else { FileClass::Other }, location)
+        }
     }
+}
+
+/// A path and what is left of it without its first parts, longest first: what a workspace could contain.
+fn tails(path: &str) -> impl Iterator<Item = &str> {
+    core::iter::successors(Some(path), |path| path.split_once('/').map(|(_, tail)| tail))
 }
 
 fn class_in_workspace(path: &str) -> FileClass {
