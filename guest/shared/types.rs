@@ -2,6 +2,7 @@
 //!
 //! A file of both guests: each has bindings of its own, which are the same text but not the same types.
 
+use recollex_core::session::SettingError;
 use recollex_core::source;
 
 use crate::bindings::recollex::memory::types as shared;
@@ -75,4 +76,24 @@ pub(crate) fn record(record: source::Record) -> shared::SourceRecord {
         principal: record.principal,
         tier: record.tier.map(tier),
     }
+}
+
+pub(crate) fn problem(code: &str, reason: &str, path: Option<&str>, message: impl Into<String>) -> shared::Problem {
+    shared::Problem {
+        code: code.to_owned(),
+        reason: reason.to_owned(),
+        path: path.map(str::to_owned),
+        line: None,
+        subject: None,
+        message: message.into(),
+    }
+}
+
+pub(crate) fn bad_setting(error: &SettingError) -> shared::Problem {
+    let (reason, name) = match error {
+        SettingError::Unknown { name } => ("unknown-setting", name.as_str()),
+        SettingError::Value { name, .. } => ("invalid-setting", *name),
+    };
+    let problem = problem("INVALID_ARGUMENT", reason, None, error.to_string());
+    shared::Problem { subject: Some(name.to_owned()), ..problem }
 }

@@ -2,7 +2,6 @@
 //!
 //! Knows both sides' types. Must not decide anything but which code a failure of the store carries.
 
-use recollex_core::session::SettingError;
 use recollex_core::source;
 use recollex_core::trust::Denied;
 
@@ -11,24 +10,13 @@ use crate::bindings::recollex::memory::lock::{Holder, LockError};
 use crate::bindings::recollex::memory::store::{CommitError, StoreError};
 use crate::bindings::recollex::memory::types as shared;
 
-pub(crate) use crate::shared::{counts, finding, health, record, speaker, trust};
+pub(crate) use crate::shared::{bad_setting, counts, finding, health, problem, record, speaker, trust};
 
 /// The reason when something changed while it was read: worth another try.
 const CHANGED: &str = "changed-while-reading";
 
 /// The closed list's code for what the store or the medium could not do.
 const STORE_FAILED: &str = "TRANSACTION_FAILURE_UNKNOWN";
-
-pub(crate) fn problem(code: &str, reason: &str, path: Option<&str>, message: impl Into<String>) -> shared::Problem {
-    shared::Problem {
-        code: code.to_owned(),
-        reason: reason.to_owned(),
-        path: path.map(str::to_owned),
-        line: None,
-        subject: None,
-        message: message.into(),
-    }
-}
 
 pub(crate) fn problem_of(problem: source::Problem) -> shared::Problem {
     shared::Problem {
@@ -43,15 +31,6 @@ pub(crate) fn problem_of(problem: source::Problem) -> shared::Problem {
 
 pub(crate) fn denied(denied: Denied) -> shared::Error {
     shared::Error::Refused(vec![problem(denied.code(), denied.reason(), None, denied.to_string())])
-}
-
-pub(crate) fn bad_setting(error: &SettingError) -> shared::Error {
-    let (reason, name) = match error {
-        SettingError::Unknown { name } => ("unknown-setting", name.as_str()),
-        SettingError::Value { name, .. } => ("invalid-setting", *name),
-    };
-    let problem = problem("INVALID_ARGUMENT", reason, None, error.to_string());
-    shared::Error::Invalid(shared::Problem { subject: Some(name.to_owned()), ..problem })
 }
 
 pub(crate) fn limit(limit: source::LimitReached) -> shared::Error {

@@ -69,7 +69,7 @@ impl Session {
 impl wit::GuestSession for Session {
     fn open(options: wit::OpenOptions) -> Result<wit::Session, wit::Error> {
         let pairs = options.settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str()));
-        let settings = Settings::parse(pairs).map_err(|error| convert::bad_setting(&error))?;
+        let settings = Settings::parse(pairs).map_err(|error| wit::Error::Invalid(convert::bad_setting(&error)))?;
         if settings.backend == Backend::None {
             let problem = convert::problem(
                 "MEMORY_DISABLED",

@@ -1,4 +1,4 @@
-//! World `verifier`: checks archives that are handed to it, and imports nothing.
+//! World `verifier`: checks archives that are handed to it and shows what is in them, and imports nothing.
 //!
 //! Every rule is in `recollex-core`; what is here keeps the files in order and converts types.
 
@@ -11,13 +11,15 @@ mod bindings {
     wit_bindgen::generate!({ world: "verifier", path: "../../wit", generate_all, pub_export_macro: true });
 }
 
+mod convert;
 #[path = "../../shared/types.rs"]
 mod shared;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use recollex_core::source::{EntryKind, FrameRef, Given, Limits, Record, Verifier};
+use recollex_core::session::Settings;
+use recollex_core::source::{Catalogue, EntryKind, FileOutcome, FrameRef, Standing, Verifier};
 
 use bindings::exports::recollex::memory::archive_view as wit;
 
@@ -32,7 +34,7 @@ struct Archive(RefCell<State>);
 
 struct State {
     verifier: Verifier,
-    records: Vec<Record>,
+    catalogue: Catalogue,
     /// The file whose last piece has not come yet.
     open: Option<String>,
     closed: BTreeSet<String>,
@@ -45,63 +47,110 @@ enum Piece<'a> {
 }
 
 impl State {
-    fn push(&mut self, path: String, piece: &Piece<'_>, last: bool) -> Result<(), wit::Error> {
+    /// Whether the file at `path` may come now.
+    fn check(&self, path: &str) -> Result<(), wit::Problem> {
         match &self.open {
-            Some(open) if *open == path => {}
+            Some(open) if open == path => Ok(()),
             Some(open) => {
                 let message = format!("`{open}` is still open: hand over its last piece before another file's first");
-                return Err(invalid("file-still-open", path, &message));
+                Err(invalid("file-still-open", path, message))
             }
-            None if self.closed.contains(&path) => {
-                return Err(invalid("file-given-twice", path, "this file was closed before: each file comes once"));
+            None if self.closed.contains(path) => {
+                let message = "this file was closed before: each file comes once".to_owned();
+                Err(invalid("file-given-twice", path, message))
             }
-            None => {
-                self.verifier.file(&path, EntryKind::File);
-                self.open = Some(path.clone());
-            }
+            None => Ok(()),
         }
-        let Self { verifier, records, .. } = self;
-        let mut keep = |path: &str, frame: &FrameRef<'_>| records.push(Record::new(path, frame));
+    }
+
+    /// The file at `path` is the open one from now on, if it may come.
+    fn open(&mut self, path: &str) -> Result<(), wit::Problem> {
+        self.check(path)?;
+        if self.open.is_none() {
+            let class = self.verifier.file(path, EntryKind::File);
+            self.catalogue.file(path, class);
+            self.open = Some(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, path: &str, piece: &Piece<'_>, last: bool) -> Result<(), wit::Problem> {
+        self.open(path)?;
+        let Self { verifier, catalogue, .. } = self;
+        let mut keep = |_: &str, frame: &FrameRef<'_>| catalogue.add(frame);
         match piece {
             Piece::Text(text) => verifier.push_text(text, &mut keep),
             Piece::Bytes(bytes) => verifier.push_bytes(bytes, &mut keep),
         }
         if last {
-            verifier.end(&mut keep);
-            self.open = None;
-            self.closed.insert(path);
+            let outcome = verifier.end(&mut keep);
+            self.close(outcome.as_ref());
         }
+        Ok(())
+    }
+
+    fn close(&mut self, outcome: Option<&FileOutcome>) {
+        if let Some(outcome) = outcome {
+            self.catalogue.close(outcome);
+        }
+        self.closed.extend(self.open.take());
+    }
+
+    fn break_off(&mut self, path: &str, why: &str) -> Result<(), wit::Problem> {
+        self.open(path)?;
+        let outcome = self.verifier.unreadable(why);
+        self.close(outcome.as_ref());
+        Ok(())
+    }
+
+    fn set_aside(&mut self, path: String, kind: EntryKind) -> Result<(), wit::Problem> {
+        self.check(&path)?;
+        if self.open.is_some() {
+            let message = "this file is open: `break-off` closes it".to_owned();
+            return Err(invalid("file-still-open", &path, message));
+        }
+        self.verifier.file(&path, kind);
+        self.verifier.end(&mut |_, _| {});
+        self.closed.insert(path);
         Ok(())
     }
 }
 
-fn invalid(reason: &str, path: String, message: &str) -> wit::Error {
-    wit::Error::Invalid(bindings::recollex::memory::types::Problem {
-        code: "INVALID_ARGUMENT".to_owned(),
-        reason: reason.to_owned(),
-        path: Some(path),
-        line: None,
-        subject: None,
-        message: message.to_owned(),
-    })
+fn invalid(reason: &str, path: &str, message: String) -> wit::Problem {
+    shared::problem("INVALID_ARGUMENT", reason, Some(path), message)
 }
 
 impl wit::GuestArchive for Archive {
-    fn new() -> Self {
-        Self(RefCell::new(State {
-            verifier: Verifier::new(Given::AnyPath, &Limits::default()),
-            records: Vec::new(),
+    fn open(origin: wit::Origin, settings: Vec<wit::ViewSetting>) -> Result<wit::Archive, wit::Problem> {
+        let pairs = settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str()));
+        let limits = Settings::parse(pairs).map_err(|error| shared::bad_setting(&error))?.limits();
+        Ok(wit::Archive::new(Self(RefCell::new(State {
+            verifier: Verifier::new(convert::given(origin), &limits),
+            catalogue: Catalogue::new(limits.records_max),
             open: None,
             closed: BTreeSet::new(),
-        }))
+        }))))
     }
 
-    fn push_text(&self, path: String, text: String, last: bool) -> Result<(), wit::Error> {
-        self.0.borrow_mut().push(path, &Piece::Text(&text), last)
+    fn classify(&self, paths: Vec<String>) -> Vec<wit::FileClass> {
+        let state = self.0.borrow();
+        paths.iter().map(|path| convert::class(state.verifier.class(path))).collect()
     }
 
-    fn push_bytes(&self, path: String, data: Vec<u8>, last: bool) -> Result<(), wit::Error> {
-        self.0.borrow_mut().push(path, &Piece::Bytes(&data), last)
+    fn push_text(&self, path: String, text: String, last: bool) -> Result<(), wit::Problem> {
+        self.0.borrow_mut().push(&path, &Piece::Text(&text), last)
+    }
+
+    fn push_bytes(&self, path: String, data: Vec<u8>, last: bool) -> Result<(), wit::Problem> {
+        self.0.borrow_mut().push(&path, &Piece::Bytes(&data), last)
+    }
+
+    fn break_off(&self, path: String, why: String) -> Result<(), wit::Problem> {
+        self.0.borrow_mut().break_off(&path, &why)
+    }
+
+    fn set_aside(&self, path: String, what: wit::Obstacle) -> Result<(), wit::Problem> {
+        self.0.borrow_mut().set_aside(path, convert::entry_kind(what))
     }
 
     fn take_findings(&self, max: u32) -> Vec<wit::Finding> {
@@ -109,19 +158,32 @@ impl wit::GuestArchive for Archive {
         found.into_iter().map(shared::finding).collect()
     }
 
-    fn records(&self, from: u64, max: u32) -> Vec<wit::SourceRecord> {
-        let state = self.0.borrow();
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
-        state.records.iter().skip(from).take(max as usize).cloned().map(shared::record).collect()
+    fn files(&self, from: u32, max: u32) -> Vec<wit::ViewedFile> {
+        self.0.borrow().catalogue.files(from, max as usize).into_iter().map(convert::file).collect()
+    }
+
+    fn voices(&self, from: u32, max: u32) -> Vec<wit::Voice> {
+        self.0.borrow().catalogue.voices(from, max as usize).into_iter().map(convert::voice).collect()
+    }
+
+    fn records(&self, of: wit::Selection, from: u64, max: u32) -> Vec<wit::ListedRecord> {
+        let listed = self.0.borrow().catalogue.records(convert::selection(of), from, max as usize);
+        listed.into_iter().map(convert::listed).collect()
     }
 
     fn summary(&self) -> wit::Summary {
-        let summary = self.0.borrow().verifier.summary();
+        let state = self.0.borrow();
+        let summary = state.verifier.summary();
+        let tally = |standing| convert::tally(state.catalogue.tally(standing));
         wit::Summary {
             ok: summary.ok,
             health: shared::health(summary.health),
             counts: shared::counts(&summary.counts),
             findings_dropped: summary.findings_dropped,
+            records_dropped: state.catalogue.dropped(),
+            trusted: tally(Standing::Trusted),
+            hints: tally(Standing::Hint),
+            unnamed: tally(Standing::Unnamed),
         }
     }
 }
