@@ -48,6 +48,7 @@ mod ticker;
 mod verifier;
 mod versions;
 
+pub use bindings::archive_view;
 pub use bindings::types::{self, Tier};
 pub use bindings::workspace;
 pub use error::Error;

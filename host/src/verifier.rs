@@ -5,8 +5,10 @@ use std::fmt;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-use crate::bindings::archive_view::{GuestArchive, Summary};
-use crate::bindings::types::{Finding, SourceRecord};
+use crate::bindings::archive_view::{
+    FileClass, GuestArchive, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile, Voice,
+};
+use crate::bindings::types::{self, Finding, Problem};
 use crate::bindings::verifier::Verifier;
 use crate::call::{self, Metered};
 use crate::error::Error;
@@ -39,29 +41,53 @@ struct Live {
 }
 
 impl Archive {
-    /// An empty archive.
+    /// An empty archive for files that someone named one by one, with the default settings.
     ///
     /// # Errors
-    /// As [`Runtime::new`], for the verifier; [`Error::Limit`] and [`Error::Trap`] as any call.
+    /// As [`Archive::open`].
     pub fn new(runtime: &Runtime) -> Result<Self, Error> {
+        Self::open(runtime, Origin::Named, std::iter::empty::<(&str, &str)>())
+    }
+
+    /// An empty archive for files with paths of that kind. Settings are pairs of name and value, as for a session.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with `invalid` if a setting is unknown or its value not allowed; as [`Runtime::new`], for the
+    /// verifier; [`Error::Limit`] and [`Error::Trap`] as any call.
+    pub fn open<N: Into<String>, V: Into<String>>(
+        runtime: &Runtime,
+        origin: Origin,
+        settings: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self, Error> {
+        let setting = |(name, value): (N, V)| ViewSetting { name: name.into(), value: value.into() };
+        let settings: Vec<ViewSetting> = settings.into_iter().map(setting).collect();
         let component = runtime.verifier()?;
         let alone = Alone { meter: Meter::new(runtime.limits().clone()) };
         let mut store = call::store(runtime.engine(), alone);
-        let (world, archive) = call::call(runtime.ticker(), &mut store, |store| {
+        let (world, opened) = call::call(runtime.ticker(), &mut store, |store| {
             let world = component.instantiate(&mut *store)?;
-            let archive = world.recollex_memory_archive_view().archive().call_constructor(store)?;
-            Ok((world, archive))
+            let opened = world.recollex_memory_archive_view().archive().call_open(store, origin, &settings)?;
+            Ok((world, opened))
         })?;
+        let archive = opened.map_err(refused)?;
         Ok(Self { runtime: runtime.clone(), live: Some(Live { store, world, archive }) })
     }
 
-    /// Hands over the next piece of a file as text; `last` closes the file. `path` is as in a workspace.
+    /// What the file at each of these paths would be taken for. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::Memory`] with `invalid` if another file is still open or this one was closed before; [`Error::Limit`],
+    /// As [`Archive::take_findings`].
+    pub fn classify(&mut self, paths: &[String]) -> Result<Vec<FileClass>, Error> {
+        self.call(|guest, store, archive| guest.call_classify(store, archive, paths))
+    }
+
+    /// Hands over the next piece of a file as text; `last` closes the file.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with `invalid` if another file is still open or this one came before; [`Error::Limit`],
     /// [`Error::Trap`], [`Error::Gone`].
     pub fn push_text(&mut self, path: &str, text: &str, last: bool) -> Result<(), Error> {
-        self.call(|guest, store, archive| guest.call_push_text(store, archive, path, text, last))?.map_err(Error::from)
+        self.call(|guest, store, archive| guest.call_push_text(store, archive, path, text, last))?.map_err(refused)
     }
 
     /// The same for bytes that may not be text. Pieces may end inside a character.
@@ -69,7 +95,23 @@ impl Archive {
     /// # Errors
     /// As [`Archive::push_text`].
     pub fn push_bytes(&mut self, path: &str, data: &[u8], last: bool) -> Result<(), Error> {
-        self.call(|guest, store, archive| guest.call_push_bytes(store, archive, path, data, last))?.map_err(Error::from)
+        self.call(|guest, store, archive| guest.call_push_bytes(store, archive, path, data, last))?.map_err(refused)
+    }
+
+    /// The open file, or the one at `path` if none is, cannot be read to its end, and why. Closes it with a finding.
+    ///
+    /// # Errors
+    /// As [`Archive::push_text`].
+    pub fn break_off(&mut self, path: &str, why: &str) -> Result<(), Error> {
+        self.call(|guest, store, archive| guest.call_break_off(store, archive, path, why))?.map_err(refused)
+    }
+
+    /// Notes what lies at a path in place of a file, as a finding.
+    ///
+    /// # Errors
+    /// As [`Archive::push_text`], also if the file at `path` is open.
+    pub fn set_aside(&mut self, path: &str, what: Obstacle) -> Result<(), Error> {
+        self.call(|guest, store, archive| guest.call_set_aside(store, archive, path, what))?.map_err(refused)
     }
 
     /// Takes the findings so far out, at most `max`.
@@ -80,12 +122,29 @@ impl Archive {
         self.call(|guest, store, archive| guest.call_take_findings(store, archive, max))
     }
 
-    /// Records in the order read, from number `from` on (from 0), at most `max`.
+    /// Files from number `from` (from 0) on, at most `max`.
     ///
     /// # Errors
     /// As [`Archive::take_findings`].
-    pub fn records(&mut self, from: u64, max: u32) -> Result<Vec<SourceRecord>, Error> {
-        self.call(|guest, store, archive| guest.call_records(store, archive, from, max))
+    pub fn files(&mut self, from: u32, max: u32) -> Result<Vec<ViewedFile>, Error> {
+        self.call(|guest, store, archive| guest.call_files(store, archive, from, max))
+    }
+
+    /// Voices from place `from` (from 0) on, at most `max`: trusted ones, hints, those without a speaker; most records first.
+    ///
+    /// # Errors
+    /// As [`Archive::take_findings`].
+    pub fn voices(&mut self, from: u32, max: u32) -> Result<Vec<Voice>, Error> {
+        self.call(|guest, store, archive| guest.call_voices(store, archive, from, max))
+    }
+
+    /// Records of a selection in the order read, from number `from` (from 0) on, at most `max`. For more, ask from the
+    /// number behind the last one.
+    ///
+    /// # Errors
+    /// As [`Archive::take_findings`].
+    pub fn records(&mut self, of: Selection, from: u64, max: u32) -> Result<Vec<ListedRecord>, Error> {
+        self.call(|guest, store, archive| guest.call_records(store, archive, of, from, max))
     }
 
     /// How the archive stands.
@@ -109,6 +168,11 @@ impl Archive {
         self.live = Some(live);
         Ok(answer)
     }
+}
+
+/// The component refuses nothing but arguments.
+fn refused(problem: Problem) -> Error {
+    Error::Memory(types::Error::Invalid(problem))
 }
 
 impl fmt::Debug for Archive {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use recollex::archive_view::{FileClass, Obstacle, Origin, Selection, Standing};
 use recollex::lock::{FileLock, Holder, Lock, LockError};
 use recollex::store::{
     About, Area, ByteChunk, Change, CommitError, Committed, Directory, Entry, Guard, Page, Stamp, Store, StoreError,
@@ -279,8 +280,76 @@ fn an_archive_is_checked_without_a_workspace() {
     let summary = archive.summary().expect("a summary");
     assert_eq!((summary.ok, summary.counts.frames), (true, 3));
     assert_eq!(archive.take_findings(10).expect("findings"), []);
-    let ids: Vec<String> = archive.records(1, 10).expect("records").into_iter().map(|record| record.id).collect();
+    let records = archive.records(Selection::All, 1, 10).expect("records");
+    let ids: Vec<String> = records.into_iter().map(|listed| listed.record.id).collect();
     assert_eq!(ids, ["tests/thread/m00001", "tests/thread/m00002"]);
+}
+
+#[test]
+fn an_archive_has_settings_and_says_what_it_takes_paths_for() {
+    let runtime = runtime();
+    let open = |origin, settings: &[(&str, &str)]| Archive::open(&runtime, origin, settings.iter().copied());
+    for (name, value, reason) in
+        [("limits.records", "1", "unknown-setting"), ("limits.records-max", "-1", "invalid-setting")]
+    {
+        let error = open(Origin::Named, &[(name, value)]).expect_err("a refusal");
+        assert_eq!((error.code(), error.reason()), ("INVALID_ARGUMENT", Some(reason)), "{error:?}");
+    }
+
+    let mut archive = open(Origin::Directory, &[("limits.findings-max", "2")]).expect("an archive");
+    let paths = ["mem/sources/p/_v2/t.md", "mem/sources/p/t.md", "mem/notes.txt"].map(str::to_owned);
+    let classes = archive.classify(&paths).expect("classes");
+    assert_eq!(classes, [FileClass::Archive, FileClass::OlderArchive, FileClass::Other]);
+
+    archive.set_aside("mem/topics/a.md", Obstacle::Symlink).expect("a note");
+    archive.push_text(&paths[0], "<!-- openprogram", false).expect("a piece");
+    assert!(archive.set_aside(&paths[0], Obstacle::Unreadable).is_err(), "it is open");
+    archive.break_off(&paths[0], "the medium is gone").expect("an end");
+    assert!(archive.push_text(&paths[0], "", true).is_err(), "it came before");
+    archive.break_off("mem/sources/p/_v2/u.md", "it never began").expect("another end");
+    let findings = archive.take_findings(10).expect("findings");
+    let codes: Vec<&str> = findings.iter().map(|finding| finding.code.as_str()).collect();
+    assert_eq!(codes, ["symlink-ignored", "unreadable-file"]);
+    assert!(findings[1].message.contains("the medium is gone"), "{findings:?}");
+    let summary = archive.summary().expect("a summary");
+    assert_eq!((summary.ok, summary.findings_dropped, summary.counts.source_files), (false, 1, 2));
+    let files = archive.files(0, 10).expect("files");
+    assert_eq!(files.iter().map(|file| file.clean).collect::<Vec<_>>(), [Some(false), Some(false)]);
+}
+
+#[test]
+fn an_archive_shows_who_spoke_and_keeps_to_its_limit() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let mut session = open(&runtime, root.path());
+    session.init().expect("a workspace");
+    let mut batch = turns(4);
+    for (turn, trust) in batch.iter_mut().zip(["trusted", "pending", "trusted"]) {
+        turn.speaker_id = Some("u-1".to_owned());
+        turn.speaker_display = Some("Ada".to_owned());
+        turn.trust = trust.to_owned();
+    }
+    let path = session.archive(&batch).expect("four turns").turns.remove(0).path;
+    let text = std::fs::read_to_string(root.path().join(&path)).expect("the file");
+    let view = |settings: &[(&str, &str)]| {
+        let mut archive = Archive::open(&runtime, Origin::Workspace, settings.iter().copied()).expect("an archive");
+        archive.push_text(&path, &text, true).expect("a file");
+        archive
+    };
+
+    let mut archive = view(&[]);
+    let voices = archive.voices(0, 10).expect("voices");
+    let seen: Vec<_> = voices.iter().map(|voice| (voice.standing, voice.records, voice.speaker.is_some())).collect();
+    assert_eq!(seen, [(Standing::Trusted, 2, true), (Standing::Hint, 1, true), (Standing::Unnamed, 1, false)]);
+    let of_hint = archive.records(Selection::Voice(voices[1].number), 0, 10).expect("records");
+    assert_eq!(of_hint.iter().map(|listed| listed.number).collect::<Vec<_>>(), [1]);
+    let file = archive.files(0, 10).expect("files").remove(0);
+    assert_eq!(file.conversation, Some(("tests".to_owned(), "thread".to_owned())));
+    assert_eq!((file.records, archive.records(Selection::File(0), 2, 10).expect("records").len()), (4, 2));
+
+    let mut archive = view(&[("limits.records-max", "1")]);
+    let summary = archive.summary().expect("a summary");
+    assert_eq!((summary.counts.frames, summary.records_dropped, summary.trusted.records), (4, 3, 1));
+    assert_eq!(archive.records(Selection::All, 0, 10).expect("records").len(), 1);
 }
 
 #[test]

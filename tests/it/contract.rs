@@ -96,7 +96,9 @@ fn the_verifier_imports_no_function_and_runs_with_an_empty_linker() {
         function.call(&mut store, arguments, &mut answer).unwrap();
         answer
     };
-    let archive = call("[constructor]archive", &[], 1).remove(0);
+    let opened = call("[static]archive.open", &[Val::Enum("named".to_owned()), Val::List(Vec::new())], 1).remove(0);
+    let Val::Result(Ok(Some(archive))) = opened else { panic!("{opened:?}") };
+    let archive = *archive;
     let pushed = call(
         "[method]archive.push-text",
         &[
@@ -111,6 +113,15 @@ fn the_verifier_imports_no_function_and_runs_with_an_empty_linker() {
     let summary = call("[method]archive.summary", &[archive], 1);
     let [Val::Record(fields)] = &summary[..] else { panic!("{summary:?}") };
     assert!(fields.contains(&("ok".to_owned(), Val::Bool(true))), "{fields:?}");
+}
+
+#[test]
+fn the_verifier_is_small_enough_for_a_page() {
+    let size = fs::metadata(built::verifier()).unwrap().len();
+    assert!(
+        size < 250_000,
+        "{size} bytes; look for code that was copied into several places, sorting and formatting first"
+    );
 }
 
 #[test]

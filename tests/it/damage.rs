@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use recollex::archive_view::Selection;
 use recollex::types::{Finding, Severity, SourceRecord, Tier};
 use recollex::{Archive, OpenOptions, Runtime, RuntimeOptions, Session};
 use recollex_tests::turns;
@@ -34,7 +35,12 @@ fn verify(runtime: &Runtime, bytes: &[u8]) -> Said {
     Said {
         ok: archive.summary().unwrap().ok,
         findings: archive.take_findings(u32::MAX).unwrap(),
-        records: archive.records(0, u32::MAX).unwrap(),
+        records: archive
+            .records(Selection::All, 0, u32::MAX)
+            .unwrap()
+            .into_iter()
+            .map(|listed| listed.record)
+            .collect(),
     }
 }
 

@@ -50,12 +50,17 @@ impl Context {
             Tier::Paired => types::Tier::Paired,
         })
         .observer(self.remarks.clone());
-        for (name, (value, _)) in &self.setup.settings {
+        for (name, value) in self.settings() {
             options = options.setting(name, value);
         }
         let session = Session::open(runtime, root, options).map_err(|error| self.who_set_it(error))?;
         self.remarks.timed("open", since);
         Ok(session)
+    }
+
+    /// The component's settings, name and value.
+    pub fn settings(&self) -> Vec<(&str, &str)> {
+        self.setup.settings.iter().map(|(name, (value, _))| (name.as_str(), value.as_str())).collect()
     }
 
     /// A session on this call's workspace.
@@ -123,7 +128,7 @@ impl Context {
     }
 
     /// The component names the setting that it refuses; only here is known where it was set.
-    fn who_set_it(&self, error: Error) -> Failure {
+    pub fn who_set_it(&self, error: Error) -> Failure {
         let subject = match &error {
             Error::Memory(types::Error::Invalid(problem)) => problem.subject.clone(),
             _ => None,

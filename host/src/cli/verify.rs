@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use recollex::archive_view::Origin;
 use recollex::types::{Counts, Finding, Health, Severity};
 use recollex::{Runtime, Session};
 use serde::Serialize;
@@ -188,7 +189,11 @@ pub fn verify_stream(
     report: &mut Report<'_>,
 ) -> Result<Outcome, Failure> {
     let progress = context.remarks.progress("verify", size, Unit::Bytes);
-    let mut archive = recollex::Archive::new(runtime)?;
+    // What is in the file is not listed here.
+    let mut settings = context.settings();
+    settings.push(("limits.records-max", "0"));
+    let mut archive =
+        recollex::Archive::open(runtime, Origin::Named, settings).map_err(|error| context.who_set_it(error))?;
     let mut piece = vec![0; PIECE_BYTES];
     let mut done = 0;
     loop {

@@ -4,7 +4,7 @@
 //! expectation is first cut down to what can be shown, and the text of each record is looked up in the input by the
 //! offsets that the verifier gives.
 
-use recollex::bindings::archive_view::Summary;
+use recollex::archive_view::{Selection, Summary};
 use recollex::types::{Finding, Severity, SourceRecord, Tier, Trust};
 use recollex::{Archive, Runtime, RuntimeOptions};
 use recollex_test_rows::{Input, Malformed, Outcome};
@@ -87,11 +87,11 @@ impl Verifier {
         push(&mut archive)?;
         let mut records = Vec::new();
         loop {
-            let more = archive.records(records.len() as u64, 100)?;
+            let more = archive.records(Selection::All, records.len() as u64, 100)?;
             if more.is_empty() {
                 break;
             }
-            records.extend(more);
+            records.extend(more.into_iter().map(|listed| listed.record));
         }
         Ok(Said { records, findings: archive.take_findings(u32::MAX)?, summary: archive.summary()? })
     }
