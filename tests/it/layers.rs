@@ -10,8 +10,17 @@ use crate::support::{tracked_files, walk};
 
 /// Core's modules and how high they stand; a module may name those below it and itself. Among the lowest three, `ids`
 /// is made of text and hashes.
-const CORE_LAYERS: &[(&str, u8)] =
-    &[("session", 6), ("search", 5), ("table", 4), ("trust", 3), ("source", 2), ("ids", 1), ("text", 0), ("digest", 0)];
+const CORE_LAYERS: &[(&str, u8)] = &[
+    ("session", 6),
+    ("search", 5),
+    ("table", 4),
+    ("trust", 3),
+    ("source", 2),
+    ("topic", 2),
+    ("ids", 1),
+    ("text", 0),
+    ("digest", 0),
+];
 
 fn height(module: &str) -> Option<u8> {
     CORE_LAYERS.iter().find(|(name, _)| *name == module).map(|(_, height)| *height)

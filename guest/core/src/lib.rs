@@ -11,6 +11,7 @@
 //!     -> table       what was found out, kept for the next time
 //!       -> trust     who may do what, what may be built on, who may see it
 //!         -> source  frames, records, archives, batches, verification
+//!            topic   headings, blocks, citations, what is wrong with them
 //!           -> ids  text  digest
 //! ```
 
@@ -28,4 +29,5 @@ pub mod session;
 pub mod source;
 pub mod table;
 pub mod text;
+pub mod topic;
 pub mod trust;

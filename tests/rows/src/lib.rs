@@ -6,12 +6,14 @@
 //!
 //! A later step adds a vector file by adding a module with a `fn(&Input) -> Observed` and a line in [`FILES`].
 
+mod archives;
 mod authority;
 mod compare;
 mod frames_parse;
 mod frames_write;
 mod ids;
 mod input;
+mod topics_parse;
 pub mod workload;
 
 use std::borrow::Cow;
@@ -51,6 +53,7 @@ const FILES: &[(&str, Runner)] = &[
     ("frames_parse", frames_parse::observe),
     ("frames_write", frames_write::observe),
     ("ids", ids::observe),
+    ("topics_parse", topics_parse::observe),
 ];
 
 /// What one row came to once it was held against its expectation.

@@ -3,9 +3,9 @@
 //! The index keeps no text: whoever shows a hit reads it from its file. It keeps what filters and ties need, names
 //! interned, about 40 bytes a document and the last part of its id.
 
-use super::date::Span;
 use super::fold::fold_name;
 use super::token::{Token, Tokenizer};
+use crate::ids::Span;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -31,7 +31,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod date;
 mod dictionary;
 mod document;
 mod fold;
@@ -42,7 +41,7 @@ mod score;
 mod token;
 mod words;
 
-pub use date::{Day, Span};
+pub use crate::ids::{Day, Span};
 pub use document::{DocId, Document, Id, Kind, Speaker, Stored};
 pub use index::{DOCUMENTS, Index, IndexFull, Scratch};
 pub use query::{Limits, QUERY_TERMS, Query, QueryError, QueryRequest};

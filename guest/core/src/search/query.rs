@@ -3,11 +3,11 @@
 //! A [`Query`] exists only through [`Query::parse`]: every argument makes sense, and there is at least one term to look
 //! for. Knows tokens and days; must not know the index.
 
-use super::date::{Day, Span};
 use super::document::Kind;
 use super::fold::fold_name;
 use super::token::{Token, Tokenizer};
 use super::words::is_function_word;
+use crate::ids::{Day, Span};
 use crate::text::{excerpt, identity_part};
 use std::collections::BTreeSet;
 use thiserror::Error;

@@ -2,8 +2,8 @@
 //!
 //! Knows sums and what ties are broken by; must not know how a sum came about.
 
-use super::date::Day;
 use super::document::{DocId, Documents, Id};
+use crate::ids::Day;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 

@@ -25,13 +25,14 @@ mod report;
 mod scan;
 mod verify;
 
+pub use crate::text::clean;
 pub use batch::{Batch, BatchError, NewRecord};
 pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally, Voice};
 pub use compare::{Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
 pub use frame::{ContentHasher, FrameRef, MARKER, said};
 pub use limits::{LimitReached, Limits};
 pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
-pub use record::{Event, Record, Speaker, clean, first_date};
+pub use record::{Event, Record, Speaker, first_date};
 pub use report::{Finding, FindingCode, Problem, Severity};
 pub use scan::{Fault, Resume, ScanEnd, Scanner, Tail};
 pub use verify::{Counts, EntryKind, FileClass, FileOutcome, Given, Health, Summary, Verifier};

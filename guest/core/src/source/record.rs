@@ -3,8 +3,7 @@
 use super::frame::FrameRef;
 use super::metadata::{Tier, Trust};
 use crate::ids::{SpeakerId, label as label_of};
-use crate::text::{collapse_whitespace, identity_part};
-use memchr::memmem;
+use crate::text::{clean, identity_part};
 
 /// Who a record says spoke, where the runtime gave a speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,79 +109,6 @@ impl Event {
     }
 }
 
-/// Text made plain: a Markdown link becomes its text, a comment within a line becomes a space, every run of white space
-/// becomes one space.
-pub fn clean(text: &str) -> String {
-    let unlinked = without_links(text);
-    collapse_whitespace(&without_comments(unlinked.as_deref().unwrap_or(text)))
-}
-
-/// `[text](target)` becomes `text`, leftmost first, neither part empty. None: nothing to do.
-fn without_links(text: &str) -> Option<String> {
-    memmem::find(text.as_bytes(), b"](")?;
-    let mut out = String::with_capacity(text.len());
-    let (mut closes, mut ends) = (Next::new(text, "]"), Next::new(text, ")"));
-    let mut rest = 0;
-    let mut from = 0;
-    while let Some(open) = text.get(from..).and_then(|tail| tail.find('[')).map(|at| from + at) {
-        from = open + 1;
-        // From the second character on: an empty text is no link.
-        let Some(close) = closes.at_or_after(open + 1).filter(|&close| close > open + 1) else { continue };
-        if text.as_bytes().get(close + 1) != Some(&b'(') {
-            continue;
-        }
-        let Some(end) = ends.at_or_after(close + 2).filter(|&end| end > close + 2) else { continue };
-        out.push_str(text.get(rest..open).unwrap_or_default());
-        out.push_str(text.get(open + 1..close).unwrap_or_default());
-        rest = end + 1;
-        from = rest;
-    }
-    out.push_str(text.get(rest..).unwrap_or_default());
-    Some(out)
-}
-
-/// `<!-- … -->` becomes a space if it opens and closes in one line.
-fn without_comments(text: &str) -> String {
-    const OPEN: &str = "<!--";
-    let mut out = String::with_capacity(text.len());
-    let (mut closes, mut breaks) = (Next::new(text, "-->"), Next::new(text, "\n"));
-    let mut rest = 0;
-    let mut from = 0;
-    while let Some(open) = text.get(from..).and_then(|tail| tail.find(OPEN)).map(|at| from + at) {
-        from = open + OPEN.len();
-        let Some(close) = closes.at_or_after(from) else { break };
-        if breaks.at_or_after(from).is_some_and(|lf| lf < close) {
-            continue;
-        }
-        out.push_str(text.get(rest..open).unwrap_or_default());
-        out.push(' ');
-        rest = close + 3;
-        from = rest;
-    }
-    out.push_str(text.get(rest..).unwrap_or_default());
-    out
-}
-
-/// Where something comes next, asked for ever later places: every byte is looked at once, whatever the text.
-struct Next<'a> {
-    text: &'a str,
-    what: &'static str,
-    found: Option<usize>,
-}
-
-impl<'a> Next<'a> {
-    fn new(text: &'a str, what: &'static str) -> Self {
-        Self { text, what, found: text.find(what) }
-    }
-
-    fn at_or_after(&mut self, from: usize) -> Option<usize> {
-        if self.found.is_some_and(|at| at < from) {
-            self.found = self.text.get(from..).and_then(|tail| tail.find(self.what)).map(|at| from + at);
-        }
-        self.found
-    }
-}
-
 /// The first `YYYY-MM-DD` in ASCII digits that no further digit touches. Whether there is such a day is not asked.
 pub fn first_date(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
@@ -201,29 +127,6 @@ pub fn first_date(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cleaning() {
-        for (raw, plain) in [
-            ("see [doc](http://x/y) <!-- c --> end", "see doc end"),
-            ("[a [b](c)", "a [b"),
-            ("[](x) [a]() [a] (b)", "[](x) [a]() [a] (b)"),
-            ("a <!-- b\n --> c", "a <!-- b --> c"),
-            ("a <!--> b --> c", "a c"),
-            ("<!-- a --><!-- b -->", ""),
-            ("x\r\n\t y\u{2028}z", "x y z"),
-            ("[<!-- ](x)--> y", "y"),
-        ] {
-            assert_eq!(clean(raw), plain, "{raw:?}");
-        }
-    }
-
-    #[test]
-    fn cleaning_is_linear() {
-        for unit in ["[", "[a](", "<!--", "](", "<!-- -", "[a](b) <!-- c -->"] {
-            clean(&unit.repeat(200_000));
-        }
-    }
 
     #[test]
     fn dates() {

@@ -1,4 +1,4 @@
-//! Days and spans of days, for the date filter and for ties.
+//! Days and spans of days: of evidence, for the date filter, for ties.
 //!
 //! The proleptic Gregorian calendar, years 0001 to 9999, ASCII digits only (decisions D01 and D29). Time of day and time
 //! zone do not count: a record's day is the one it was written with.
