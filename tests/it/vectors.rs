@@ -29,12 +29,12 @@ fn passes(engine: EngineName, ran: &[&str]) {
 
 #[test]
 fn native() {
-    passes(EngineName::Native, &["authority", "frames_parse", "frames_write", "ids"]);
+    passes(EngineName::Native, &["authority", "frames_parse", "frames_write", "ids", "topics_parse"]);
 }
 
 #[test]
 fn wasm() {
-    passes(EngineName::Wasm, &["authority", "frames_parse", "frames_write", "ids"]);
+    passes(EngineName::Wasm, &["authority", "frames_parse", "frames_write", "ids", "topics_parse"]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! FORMAT.md says what the code does: its example and its tables are held against it.
 
 use recollex_core::digest::{Digest, FileHasher};
-use recollex_core::ids::{Location, Revision};
+use recollex_core::ids::{Location, Revision, SourceId, TopicPath};
 use recollex_core::search;
 use recollex_core::session::Settings;
 use recollex_core::source::{Batch, ContentHasher, FindingCode, FrameRef, Limits, NewRecord, Scanner, Severity};
+use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -227,4 +228,70 @@ fn sources() -> Vec<(String, String)> {
     }
     assert!(found.len() > 10);
     found
+}
+
+/// The archive of the worked example, for topics to cite.
+struct Example;
+
+impl Sources for Example {
+    fn record_at(&self, path: &str, anchor: &str) -> Option<SourceId> {
+        let id = SourceId::parse("openprogram/plan a/m1").ok()?;
+        (path == id.v2_path() && anchor == id.anchor()).then_some(id)
+    }
+}
+
+#[test]
+fn the_topic_says_what_is_listed() {
+    let text = block("Topic example", 0);
+    let check = Check::new(TopicPath::parse("topics/spring.md").expect("a topic"), TopicRef::parse(text), &Example);
+    assert_eq!(check.faults(), []);
+    let [block_found] = &check.blocks().collect::<Vec<_>>()[..] else { panic!("one block") };
+    let mut rows = Vec::new();
+    let mut row = |span: std::ops::Range<usize>, what: String| rows.push((span, what));
+    let body = block_found.body();
+    let ids: Vec<&str> = block_found.ids().iter().map(|id| id.as_str()).collect();
+    let [also, own] = ids[..] else { panic!("two ids") };
+    row(body.span(), format!("block {own}, also {also}, under {}", block_found.headings().join(" / ")));
+    for group in block_found.groups() {
+        let quote = text[group.before().span()].trim();
+        let start = group.before().start() + text[group.before().span()].find(quote).expect("the quote");
+        row(start..start + quote.len(), format!("quote {:?}", group.quote()));
+        for link in block_found.links().filter(|link| group.before().span().contains(&link.whole().start())) {
+            let target = link.target().as_str().rsplit_once("#^").expect("a block").1;
+            row(link.whole().span(), format!("links to block {target}"));
+        }
+        for citation in group.citations() {
+            let footnote = block_found.footnote(&citation).expect("defined");
+            let evidence: Vec<String> =
+                footnote.sources().iter().filter_map(|source| source.evidence()).map(ToString::to_string).collect();
+            let (label, time) = (citation.label().as_str(), footnote.time().expect("a time"));
+            row(citation.span(), format!("cites {label}, {time}: {}", evidence.join(", ")));
+        }
+    }
+    let mut locator = check.topic().locator();
+    let mut listing = String::new();
+    for (span, what) in rows {
+        let (line, column) = locator.locate(span.start);
+        let place = format!("{line}:{column}");
+        writeln!(listing, "{place:>6}  {:>4}..{:<4}  {what}", span.start, span.end).expect("a string takes everything");
+    }
+    assert_eq!(block("Topic example", 1), listing);
+}
+
+#[test]
+fn faults_of_topics_are_all_listed() {
+    let listed: Vec<[String; 4]> =
+        table("Faults of topics").into_iter().map(|row| [row[0], row[1], row[2], row[3]].map(str::to_owned)).collect();
+    let sentence = |text: &str| {
+        let mut letters = text.chars();
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).chain(['.']).collect::<String>()
+    };
+    let known: Vec<[String; 4]> = FaultCode::ALL
+        .iter()
+        .map(|fault| {
+            let strict = if fault.is_strict() { "refused" } else { "advice" };
+            [code(fault.as_str()), strict.to_owned(), sentence(fault.what()), sentence(fault.remedy())]
+        })
+        .collect();
+    assert_eq!(listed, known);
 }

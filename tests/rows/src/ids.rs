@@ -1,11 +1,13 @@
-//! Rows of `ids.jsonl` that are about sources: locations, speakers, labels, metadata; and about workspaces: their id and
-//! the flat revision.
+//! Rows of `ids.jsonl` that are about sources: locations, speakers, labels, metadata; about workspaces: their id and
+//! the flat revision; and about times.
 //!
-//! One row is one value; its `kind` says which rule it is about. Kinds of topics and times come with their modules.
+//! One row is one value; its `kind` says which rule it is about. Kinds of edits come with their modules.
 
 use std::collections::BTreeMap;
 
-use recollex_core::ids::{FlatRevision, SourceId, SpeakerId, is_internal_path, label, path_order};
+use recollex_core::ids::{
+    Day, EvidenceTime, FlatRevision, SourceId, Span, SpeakerId, is_internal_path, label, path_order,
+};
 use recollex_core::session::WorkspaceId;
 use recollex_core::source::{Batch, BatchError, Limits, NewRecord};
 use recollex_core::text::identity_part;
@@ -25,8 +27,9 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         "speaker_label" => speaker_label(input)?,
         "source_meta" => source_meta(&input.field("value")?)?,
         "revision" => revision(input)?,
+        "temporal" => temporal(input.field("value")?.text()?),
         "workspace_id" => workspace_id(input.field("file")?.optional_text()?),
-        _ => return Ok(Outcome::not_here("no rule about sources or workspaces, or not yet")),
+        _ => return Ok(Outcome::not_here("no rule about sources, workspaces or times, or not yet")),
     };
     Ok(Outcome::Shown(shown))
 }
@@ -117,4 +120,26 @@ fn workspace_id(file: Option<&str>) -> Value {
         "value": value,
         "file_after_matches": WorkspaceId::parse(&now.file()) == Some(now),
     })
+}
+
+/// Whether a topic may carry the time, and the days a search for it covers: the first, and the one behind the last.
+fn temporal(value: &str) -> Value {
+    let bounds = match Span::parse(value.trim()) {
+        Some(span) => json!([show_day(span.first()), day_behind(span.last())]),
+        None => json!({"error": {"code": "error"}}),
+    };
+    json!({"valid": EvidenceTime::parse(value).is_some(), "bounds": bounds})
+}
+
+fn show_day(day: Day) -> String {
+    EvidenceTime::Day(day).to_string()
+}
+
+fn day_behind(day: Day) -> String {
+    let (year, month) = (day.year(), day.month());
+    let next = Day::new(year, month, day.day() + 1)
+        .or_else(|| Day::new(year, month + 1, 1))
+        .or_else(|| Day::new(year + 1, 1, 1));
+    // Behind the calendar's last day is none.
+    next.map_or_else(|| format!("{}-01-01", year + 1), show_day)
 }
