@@ -14,6 +14,7 @@ const CORE_LAYERS: &[(&str, u8)] = &[
     ("session", 6),
     ("search", 5),
     ("table", 4),
+    ("views", 4),
     ("trust", 3),
     ("source", 2),
     ("topic", 2),

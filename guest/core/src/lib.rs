@@ -9,6 +9,7 @@
 //! session            what a call does
 //!   -> search        index, query, ranking
 //!     -> table       what was found out, kept for the next time
+//!        views       what is derived from topics
 //!       -> trust     who may do what, what may be built on, who may see it
 //!         -> source  frames, records, archives, batches, verification
 //!            topic   headings, blocks, citations, what is wrong with them
@@ -31,3 +32,4 @@ pub mod table;
 pub mod text;
 pub mod topic;
 pub mod trust;
+pub mod views;

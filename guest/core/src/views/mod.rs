@@ -1,0 +1,24 @@
+//! Views: what is derived from topics, byte for byte the same for the same topics.
+//!
+//! The bytes are specified in `FORMAT.md`, "Derived views". One function or type a view:
+//!
+//! - [`Timeline`]: a file for each time that something is evidence of;
+//! - [`relations`]: which block links to which;
+//! - [`recent_events`]: the claims made last;
+//! - [`RuntimeState`]: in which order claims were made, and what else `runtime.json` keeps;
+//! - [`CoreDraft`]: the part of the topics that an agent always sees, within a budget of tokens.
+//!
+//! All of it may be deleted and made again. Knows topics as values; must not know files, tokenizers or who asked.
+
+mod core_view;
+mod json;
+mod recent;
+mod relations;
+mod runtime;
+mod timeline;
+
+pub use core_view::{CORE_FILE, CORE_TOPIC, CoreDraft, CoreView};
+pub use recent::recent_events;
+pub use relations::relations;
+pub use runtime::RuntimeState;
+pub use timeline::Timeline;
