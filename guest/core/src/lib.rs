@@ -13,7 +13,7 @@
 //!       -> trust     who may do what, what may be built on, who may see it
 //!         -> source  frames, records, archives, batches, verification
 //!            topic   headings, blocks, citations, what is wrong with them
-//!           -> ids  text  digest
+//!           -> ids  text  digest  time
 //! ```
 
 #![forbid(unsafe_code)]
@@ -30,6 +30,7 @@ pub mod session;
 pub mod source;
 pub mod table;
 pub mod text;
+pub mod time;
 pub mod topic;
 pub mod trust;
 pub mod views;
