@@ -164,5 +164,6 @@ pub(crate) fn new_record(turn: wit::Turn) -> source::NewRecord {
         principal: turn.principal,
         tier: turn.tier,
         trust: turn.trust,
+        after: source::Predecessor::Before,
     }
 }

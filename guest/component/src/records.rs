@@ -299,6 +299,15 @@ fn from_table(
         read_frame(&entry.path, &entry.stamp, &row, limits, &mut keep).ok()?;
         existing.stored.push(found?);
     }
+    for id in batch.predecessors(&entry.path) {
+        let digest = id.digest();
+        if let Some(row) = table.find(&row_key(&digest))? {
+            if !row.is_of(&digest) {
+                return None;
+            }
+            existing.predecessors.insert(id);
+        }
+    }
     Some((existing, table))
 }
 

@@ -30,6 +30,7 @@ fn archive(text: &str) -> String {
         principal: Some("owner/install/0123456789abcdef".into()),
         tier: Some("owner".into()),
         trust: "trusted".into(),
+        ..NewRecord::default()
     });
     let limits = Limits { batch_bytes: u64::MAX, ..Limits::default() };
     let batch = Batch::check(records.collect(), &limits).expect("good records");

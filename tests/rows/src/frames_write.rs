@@ -180,5 +180,6 @@ fn new_record(record: &Input<'_>) -> Result<NewRecord, Malformed> {
         principal: optional("principal_id")?,
         tier: optional("authority_tier")?,
         trust: text("trust_state")?,
+        ..NewRecord::default()
     })
 }

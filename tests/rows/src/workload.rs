@@ -175,6 +175,7 @@ fn batches(chinese: bool, bytes: usize) -> Vec<Vec<NewRecord>> {
                 principal: Some("owner/install/0123456789abcdef".to_owned()),
                 tier: Some("owner".to_owned()),
                 trust: "trusted".to_owned(),
+                ..NewRecord::default()
             });
             number += 1;
         }

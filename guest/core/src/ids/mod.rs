@@ -18,7 +18,7 @@ pub(crate) use block_id::is_label_byte;
 pub use block_id::{BlockId, FootnoteLabel};
 pub use date::{Day, Span};
 pub use evidence_time::EvidenceTime;
-pub use path::{Location, is_derived_path, is_internal_path, is_v2_path, path_order};
+pub use path::{Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path, path_order};
 pub use revision::{FlatRevision, Revision, RevisionBuilder};
 pub(crate) use source_id::is_allowed;
 pub use source_id::{SourceId, SourceIdError, anchor_of};

@@ -27,6 +27,15 @@ pub fn is_v2_path(path: &str) -> bool {
     parts.next().is_some() && parts.next() == Some("_v2") && parts.next().is_some()
 }
 
+/// The v2 archive whose branches the file at `path` keeps: `sources/p/_v2/t.md` for `sources/p/_branches/t.jsonl`. None if
+/// it is no such file.
+pub fn archive_of_branches(path: &str) -> Option<String> {
+    let (provider, file) = path.strip_prefix("sources/")?.split_once("/_branches/")?;
+    let thread = file.strip_suffix(".jsonl")?;
+    let plain = |part: &str| !part.is_empty() && !part.contains('/');
+    (plain(provider) && plain(thread)).then(|| format!("sources/{provider}/_v2/{thread}.md"))
+}
+
 /// The order of files in a revision: part by part, each by code points. `a/z.md` comes before `a-b.md`.
 pub fn path_order(a: &str, b: &str) -> Ordering {
     a.split('/').cmp(b.split('/'))
@@ -112,6 +121,19 @@ mod tests {
         for path in ["sources/_v2/t.md", "_v2/t.md", "sources/p/_V2/t.md", "sources/p/t.md", "sources/p/_v2/x/t.md"] {
             assert!(!is_v2_path(path), "{path}");
         }
+    }
+
+    #[test]
+    fn branches_and_their_archives() {
+        let id = SourceId::parse("a b/你/m/1").expect("well formed");
+        assert_eq!(archive_of_branches(&id.branches_path()), Some(id.v2_path()));
+        for path in
+            ["sources/p/_branches/t.md", "sources/_branches/t.jsonl", "p/_branches/t.jsonl", "sources/p/_v2/t.md"]
+        {
+            assert_eq!(archive_of_branches(path), None, "{path}");
+        }
+        assert_eq!(archive_of_branches("sources/a/b/_branches/t.jsonl"), None);
+        assert_eq!(archive_of_branches("sources/p/_branches/t/u.jsonl"), None);
     }
 
     #[test]

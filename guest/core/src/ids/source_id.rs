@@ -109,6 +109,11 @@ impl SourceId {
         format!("sources/{}/_v2/{}.md", encode_path_part(self.provider()), encode_path_part(self.thread()))
     }
 
+    /// Where the branches of its conversation are kept: `sources/<provider>/_branches/<thread>.jsonl`.
+    pub fn branches_path(&self) -> String {
+        format!("sources/{}/_branches/{}.jsonl", encode_path_part(self.provider()), encode_path_part(self.thread()))
+    }
+
     /// Where a legacy archive keeps it: `sources/<provider>/<thread>.md`.
     pub fn legacy_path(&self) -> String {
         format!("sources/{}/{}.md", encode_path_part(self.provider()), encode_path_part(self.thread()))

@@ -1,5 +1,6 @@
 //! New records: checked together before anything is written.
 
+use super::branches::Predecessor;
 use super::frame::{ContentHasher, MARKER, RECORD_LINES_MAX, write_head};
 use super::limits::{LimitReached, Limits};
 use super::metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
@@ -9,7 +10,7 @@ use crate::digest::Digest;
 use crate::ids::{SourceId, SourceIdError, SpeakerId, label};
 use crate::text::{identity_part, is_printable_writing};
 use memchr::memchr_iter;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Greatest length of a file's or directory's name in bytes: that of the common file systems.
 const NAME_BYTES_MAX: usize = 255;
@@ -43,6 +44,23 @@ pub struct NewRecord {
     pub tier: Option<String>,
     /// `trusted` or `pending`.
     pub trust: String,
+    /// What it comes behind, where that need not be the record before it in the archive. A record that is neither in the
+    /// archive nor in the batch counts as none.
+    pub after: Predecessor,
+}
+
+impl NewRecord {
+    /// The checks of [`Batch::check`] for this record alone: how many bytes it takes in an archive.
+    ///
+    /// # Errors
+    /// Every fault of it.
+    pub fn check(&self, limits: &Limits) -> Result<u64, Vec<Problem>> {
+        let mut faults = Faults { record: self, number: 1, found: Vec::new() };
+        match faults.check(limits) {
+            Some(parts) if faults.found.is_empty() => Ok(parts.bytes(self.text.len())),
+            _ => Err(faults.found),
+        }
+    }
 }
 
 /// Why a batch was not accepted. Nothing was done.
@@ -75,6 +93,7 @@ pub(super) struct Turn {
     /// `[time] label: `
     first: String,
     text: String,
+    pub(super) after: Predecessor,
 }
 
 impl Turn {
@@ -87,8 +106,13 @@ impl Turn {
     }
 
     fn bytes(&self) -> u64 {
-        // The record's last LF and the empty line before the next frame.
-        (self.head.len() + self.first.len() + self.text.len() + 2) as u64
+        frame_bytes(&self.head, &self.first, self.text.len())
+    }
+
+    /// The id of the record it comes behind, if it names one.
+    pub(super) fn predecessor(&self) -> Option<SourceId> {
+        let Predecessor::Record(message) = &self.after else { return None };
+        SourceId::for_reading(&format!("{}/{}/{message}", self.id.provider(), self.id.thread())).ok()
     }
 
     /// Adds the frame to what an archive with that tail becomes, and the empty line that has to come first.
@@ -108,6 +132,11 @@ impl Turn {
     }
 }
 
+/// A frame with its record's last LF and the empty line before the next.
+fn frame_bytes(head: &str, first: &str, text: usize) -> u64 {
+    (head.len() + first.len() + text + 2) as u64
+}
+
 impl Batch {
     /// Checks every record: nothing is written unless all are good.
     ///
@@ -120,7 +149,7 @@ impl Batch {
             let order = (record.provider.clone(), record.thread.clone(), record.ordinal);
             let mut faults = Faults { record: &record, number: index as u64 + 1, found: Vec::new() };
             match faults.check(limits) {
-                Some(parts) if faults.found.is_empty() => checked.push((order, parts.turn(record.text))),
+                Some(parts) if faults.found.is_empty() => checked.push((order, parts.turn(record.text, record.after))),
                 _ => problems.append(&mut faults.found),
             }
         }
@@ -161,6 +190,17 @@ impl Batch {
         self.turns_of(path).map(|turn| (&turn.id, || turn.content()))
     }
 
+    /// The records that those in the archive at `path` come behind and that are not in the batch themselves, each once,
+    /// sorted: whether they are in the archive has to be found out.
+    pub fn predecessors(&self, path: &str) -> Vec<SourceId> {
+        let named: BTreeSet<SourceId> = self.turns_of(path).filter_map(Turn::predecessor).collect();
+        if named.is_empty() {
+            return Vec::new();
+        }
+        let here: BTreeSet<&SourceId> = self.turns_of(path).map(|turn| &turn.id).collect();
+        named.into_iter().filter(|id| !here.contains(id)).collect()
+    }
+
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.turns.len()
@@ -183,9 +223,13 @@ struct Parts {
 }
 
 impl Parts {
-    fn turn(self, text: String) -> Turn {
+    fn turn(self, text: String, after: Predecessor) -> Turn {
         let Self { id, speaker, metadata, record_lines, head, first } = self;
-        Turn { path: id.v2_path(), id, speaker, metadata, record_lines, head, first, text }
+        Turn { path: id.v2_path(), id, speaker, metadata, record_lines, head, first, text, after }
+    }
+
+    fn bytes(&self, text: usize) -> u64 {
+        frame_bytes(&self.head, &self.first, text)
     }
 }
 
@@ -229,7 +273,11 @@ impl Faults<'_> {
         if record_lines > RECORD_LINES_MAX {
             self.add("too-many-lines", format!("the text has more than {RECORD_LINES_MAX} lines; split it"));
         }
-        if let Some(name) = id.as_ref().and_then(|id| too_long_name(&id.v2_path())) {
+        let longest = |id: &SourceId| match self.record.after {
+            Predecessor::Before => id.v2_path(),
+            Predecessor::Start | Predecessor::Record(_) => id.branches_path(),
+        };
+        if let Some(name) = id.as_ref().and_then(|id| too_long_name(&longest(id))) {
             self.add("name-too-long", name);
         }
         let (id, metadata) = (id?, metadata?);

@@ -1,6 +1,7 @@
 //! New records against what is stored: which are new, which are there already, and what to append.
 
 use super::batch::{Batch, Turn};
+use super::branches::{BranchLine, Predecessor};
 use super::frame::{ContentHasher, FrameRef};
 use super::limits::Limits;
 use super::metadata::Metadata;
@@ -21,13 +22,15 @@ pub struct Existing {
     pub stored: Vec<Stored>,
     /// The same whose content digest is known, by id: these are not read.
     pub known: BTreeMap<String, Digest>,
+    /// Those of [`Batch::predecessors`] that it has.
+    pub predecessors: BTreeSet<SourceId>,
 }
 
 impl Existing {
     /// Of a file that does not exist, or is empty.
     pub fn absent() -> Self {
         let at = Resume { bytes: 0, lines: 0, tail: Tail::Empty };
-        Self { at, fault: None, stored: Vec::new(), known: BTreeMap::new() }
+        Self { at, fault: None, stored: Vec::new(), known: BTreeMap::new(), predecessors: BTreeSet::new() }
     }
 }
 
@@ -65,19 +68,32 @@ impl Stored {
 /// Reads an archive for what a batch must know of it.
 pub struct ExistingScan<'b> {
     scanner: Scanner,
-    wanted: BTreeSet<&'b str>,
-    stored: Vec<Stored>,
+    wanted: Wanted<'b>,
+    found: Found,
     also: Box<dyn FnMut(&FrameRef<'_>) + 'b>,
+}
+
+/// What is looked for.
+struct Wanted<'b> {
+    ids: BTreeSet<&'b str>,
+    predecessors: BTreeMap<String, SourceId>,
+}
+
+#[derive(Default)]
+struct Found {
+    stored: Vec<Stored>,
+    predecessors: BTreeSet<SourceId>,
 }
 
 impl<'b> ExistingScan<'b> {
     /// Of the archive at `path`.
     pub fn new(batch: &'b Batch, path: &str, limits: &Limits) -> Self {
-        let wanted = batch.turns_of(path).map(|turn| turn.id.as_str()).collect();
+        let ids = batch.turns_of(path).map(|turn| turn.id.as_str()).collect();
+        let predecessors = batch.predecessors(path).into_iter().map(|id| (id.to_string(), id)).collect();
         Self {
             scanner: Scanner::new(Some(Location::of_path(path)), limits),
-            wanted,
-            stored: Vec::new(),
+            wanted: Wanted { ids, predecessors },
+            found: Found::default(),
             also: Box::new(|_| {}),
         }
     }
@@ -90,30 +106,34 @@ impl<'b> ExistingScan<'b> {
 
     /// Takes the next piece.
     pub fn push_text(&mut self, text: &str) {
-        let Self { scanner, wanted, stored, also } = self;
-        scanner.push_text(text, &mut |frame| keep(wanted, stored, also, frame));
+        let Self { scanner, wanted, found, also } = self;
+        scanner.push_text(text, &mut |frame| keep(wanted, found, also, frame));
     }
 
     /// Takes the next piece.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        let Self { scanner, wanted, stored, also } = self;
-        scanner.push_bytes(bytes, &mut |frame| keep(wanted, stored, also, frame));
+        let Self { scanner, wanted, found, also } = self;
+        scanner.push_bytes(bytes, &mut |frame| keep(wanted, found, also, frame));
     }
 
     /// The file is over.
     pub fn finish(self) -> Existing {
-        let Self { scanner, wanted, mut stored, mut also } = self;
-        let end = scanner.finish(&mut |frame| keep(&wanted, &mut stored, &mut also, frame));
+        let Self { scanner, wanted, mut found, mut also } = self;
+        let end = scanner.finish(&mut |frame| keep(&wanted, &mut found, &mut also, frame));
         let at = Resume { bytes: end.bytes, lines: end.valid_prefix_lines, tail: end.tail };
         let damaged = end.tail == Tail::Damaged;
-        Existing { at, fault: end.invalid_utf8.or(end.fault).filter(|_| damaged), stored, known: BTreeMap::new() }
+        let fault = end.invalid_utf8.or(end.fault).filter(|_| damaged);
+        let Found { stored, predecessors } = found;
+        Existing { at, fault, stored, known: BTreeMap::new(), predecessors }
     }
 }
 
-fn keep(wanted: &BTreeSet<&str>, stored: &mut Vec<Stored>, also: &mut dyn FnMut(&FrameRef<'_>), frame: &FrameRef<'_>) {
+fn keep(wanted: &Wanted<'_>, found: &mut Found, also: &mut dyn FnMut(&FrameRef<'_>), frame: &FrameRef<'_>) {
     also(frame);
-    if wanted.contains(frame.id) {
-        stored.push(Stored::new(frame));
+    if wanted.ids.contains(frame.id) {
+        found.stored.push(Stored::new(frame));
+    } else if let Some(id) = wanted.predecessors.get(frame.id) {
+        found.predecessors.insert(id.clone());
     }
 }
 
@@ -184,11 +204,22 @@ pub struct Change {
     pub text: String,
 }
 
+/// Lines to add to what is said of a conversation's branches, in the same commit as its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchChange {
+    /// The file; there may be none yet.
+    pub path: String,
+    /// Whole lines. If the file there ends without a LF, one comes first.
+    pub text: String,
+}
+
 /// What to do. Nothing has been done yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Sorted by path; empty if there is nothing new.
     pub changes: Vec<Change>,
+    /// Sorted by path; only of archives in `changes`.
+    pub branches: Vec<BranchChange>,
     /// Every record, in the order of (provider, thread, ordinal).
     pub records: Vec<Kept>,
 }
@@ -262,6 +293,7 @@ impl<'b> Comparison<'b> {
             return Err(range);
         }
         let mut changes: BTreeMap<&'b str, Change> = BTreeMap::new();
+        let mut lines = BranchLines::default();
         let mut records = Vec::with_capacity(self.batch.turns.len());
         for turn in &self.batch.turns {
             let offered = turn.content();
@@ -271,6 +303,7 @@ impl<'b> Comparison<'b> {
                 None => {
                     self.kept.insert(turn.id.as_str().to_owned(), offered);
                     self.append(turn, &mut changes);
+                    lines.add(turn, self.existing.get(&turn.path), &self.kept);
                     Outcome::Archived
                 }
             };
@@ -282,7 +315,7 @@ impl<'b> Comparison<'b> {
                 outcome,
             });
         }
-        Ok(Plan { changes: changes.into_values().collect(), records })
+        Ok(Plan { changes: changes.into_values().collect(), branches: lines.finish(), records })
     }
 
     fn append(&self, turn: &'b Turn, changes: &mut BTreeMap<&'b str, Change>) {
@@ -292,6 +325,44 @@ impl<'b> Comparison<'b> {
         });
         let tail = if change.text.is_empty() { change.from.tail } else { Tail::AfterRecord };
         turn.write(tail, &mut change.text);
+    }
+}
+
+/// Finds out which new records need a line (FORMAT.md, "Branches").
+#[derive(Default)]
+struct BranchLines<'b> {
+    /// By archive: the record that was added last.
+    last: BTreeMap<&'b str, &'b SourceId>,
+    /// By branches file.
+    text: BTreeMap<String, String>,
+}
+
+impl<'b> BranchLines<'b> {
+    /// `turn` is being added behind those before it. `kept`: what the archive has, as far as it was looked for, and what
+    /// was added.
+    fn add(&mut self, turn: &'b Turn, existing: Option<&Existing>, kept: &BTreeMap<String, Digest>) {
+        let before = self.last.insert(&turn.path, &turn.id);
+        let after = match &turn.after {
+            Predecessor::Before => return,
+            Predecessor::Start => None,
+            Predecessor::Record(_) => turn.predecessor().filter(|id| {
+                let known = existing.is_some_and(|existing| existing.predecessors.contains(id));
+                *id != turn.id && (known || kept.contains_key(id.as_str()))
+            }),
+        };
+        // What stands before the first of them is not known here, if there is anything.
+        let is_said = match before {
+            Some(before) => after.as_ref() == Some(before),
+            None => after.is_none() && existing.is_none_or(|existing| existing.at.bytes == 0),
+        };
+        if !is_said {
+            let line = BranchLine { id: turn.id.message().to_owned(), after: after.map(|id| id.message().to_owned()) };
+            line.write(self.text.entry(turn.id.branches_path()).or_default());
+        }
+    }
+
+    fn finish(self) -> Vec<BranchChange> {
+        self.text.into_iter().map(|(path, text)| BranchChange { path, text }).collect()
     }
 }
 

@@ -7,11 +7,13 @@
 //!   what is kept of one.
 //! - [`Catalogue`] keeps what somebody who looks into an archive wants to see: files, records, who speaks.
 //! - [`Batch`] checks new records, [`Comparison`] holds them against what is stored, and [`Plan`] is the text to append.
+//! - [`Branches`] is what a conversation's second file says where records do not come behind the one before them.
 //!
 //! Nothing here reads or writes: callers push pieces and are told what to fetch. Memory follows the limits, not the size
 //! of files or records. Knows names, text and hashes; must not know sessions, stores, indexes or who is asking.
 
 mod batch;
+mod branches;
 mod catalogue;
 mod compare;
 mod frame;
@@ -27,8 +29,9 @@ mod verify;
 
 pub use crate::text::clean;
 pub use batch::{Batch, BatchError, NewRecord};
+pub use branches::{BranchLine, Branches, Predecessor};
 pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally, Voice};
-pub use compare::{Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
+pub use compare::{BranchChange, Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
 pub use frame::{ContentHasher, FrameRef, MARKER, said};
 pub use limits::{LimitReached, Limits};
 pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};

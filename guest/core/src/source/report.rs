@@ -121,6 +121,10 @@ finding_codes! {
     StaleIndex = "stale-index", Warning;
     /// What only the store knows of a workspace could not be asked.
     StoreSilent = "store-silent", Warning;
+    /// A line of a branches file that does not say what a record comes behind.
+    BadBranchLine = "bad-branch-line", Warning;
+    /// A line of a branches file that names a record which its archive does not have.
+    UnknownBranchRecord = "unknown-branch-record", Warning;
     /// A query has too many words; only its rarest were looked for.
     QueryTermsLeftOut = "query-terms-left-out", Info;
     /// An archive was given without its place in a workspace.

@@ -1,13 +1,14 @@
 //! Checks files of any kind that are handed to it, one after the other, and says what is wrong with them.
 
+use super::branches::{BranchLine, LINE_BYTES_MAX};
 use super::frame::FrameRef;
 use super::limits::Limits;
 use super::line_start::LineStart;
 use super::report::{Finding, FindingCode, Severity};
 use super::scan::{Fault, ScanEnd, Scanner};
-use crate::ids::{Location, is_derived_path, is_internal_path, is_v2_path};
-use crate::text::{InvalidUtf8, Utf8Pieces};
-use std::collections::{BTreeSet, VecDeque};
+use crate::ids::{Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path};
+use crate::text::{InvalidUtf8, Line, Lines, Utf8Pieces};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the paths of the files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum EntryKind {
 pub enum FileClass {
     /// A v2 archive: its records are checked.
     Archive,
+    /// What is said of a conversation's branches: its lines are checked, and that its archive has the records they name.
+    Branches,
     /// An archive of an older format (`sources/p/t.md`, `sources/D1.md`): only its encoding is checked.
     OlderArchive,
     /// A topic: only its encoding is checked.
@@ -130,6 +133,15 @@ pub struct Verifier {
     worst: Option<Severity>,
     counts: Counts,
     old_layouts: BTreeSet<String>,
+    /// By archive: what a branches file that came before it names.
+    named: BTreeMap<String, Named>,
+}
+
+/// The records that a branches file names, with the line that named them first.
+#[derive(Default)]
+struct Named {
+    file: String,
+    ids: BTreeMap<String, u64>,
 }
 
 struct OpenFile {
@@ -144,6 +156,7 @@ struct OpenFile {
 enum Check {
     Archive(Box<Scanner>),
     Text(Box<TextCheck>),
+    Branches(Box<BranchCheck>),
     Nothing,
 }
 
@@ -161,6 +174,7 @@ impl Verifier {
             worst: None,
             counts: Counts::default(),
             old_layouts: BTreeSet::new(),
+            named: BTreeMap::new(),
         }
     }
 
@@ -209,7 +223,7 @@ impl Verifier {
                     self.add(finding(FindingCode::OldLayout, name, OLD_LAYOUT));
                 }
             }
-            FileClass::Derived | FileClass::Other => {}
+            FileClass::Branches | FileClass::Derived | FileClass::Other => {}
         }
         let check = self.check(class, location);
         self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, frames_before: self.counts.frames, check });
@@ -234,6 +248,7 @@ impl Verifier {
                 Check::Archive(Box::new(Scanner::new(location, &self.limits).keep_records(self.keep)))
             }
             FileClass::OlderArchive | FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
+            FileClass::Branches => Check::Branches(Box::default()),
             FileClass::OldLayout | FileClass::Other => Check::Nothing,
         }
     }
@@ -242,13 +257,15 @@ impl Verifier {
     pub fn push_bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let Some(OpenFile { path, bytes: read, check, .. }) = &mut self.open else { return };
         *read += bytes.len() as u64;
-        let frames = &mut self.counts.frames;
+        let (frames, named) = (&mut self.counts.frames, &mut self.named);
         match check {
             Check::Archive(scanner) => scanner.push_bytes(bytes, &mut |frame| {
                 *frames += 1;
+                strike(named, path, frame);
                 sink(path, frame);
             }),
             Check::Text(text) => text.push(bytes),
+            Check::Branches(lines) => lines.push(bytes),
             Check::Nothing => {}
         }
     }
@@ -259,9 +276,10 @@ impl Verifier {
             return self.push_bytes(text.as_bytes(), sink);
         };
         *read += text.len() as u64;
-        let frames = &mut self.counts.frames;
+        let (frames, named) = (&mut self.counts.frames, &mut self.named);
         scanner.push_text(text, &mut |frame| {
             *frames += 1;
+            strike(named, path, frame);
             sink(path, frame);
         });
     }
@@ -301,12 +319,17 @@ impl Verifier {
         let mut clean = true;
         let scan = match check {
             Check::Archive(scanner) => {
-                let frames = &mut self.counts.frames;
+                let (frames, named) = (&mut self.counts.frames, &mut self.named);
                 let end = scanner.finish(&mut |frame| {
                     *frames += 1;
+                    strike(named, &path, frame);
                     sink(&path, frame);
                 });
                 self.archive(&path, &end);
+                // Behind damage a record may be there.
+                if let Some(named) = self.named.remove(&path).filter(|_| end.complete) {
+                    self.unknown_records(&named);
+                }
                 clean = end.complete && end.invalid_utf8.is_none();
                 Some(end)
             }
@@ -318,6 +341,10 @@ impl Verifier {
                 if class == FileClass::OlderArchive {
                     self.add(finding(FindingCode::LegacyNotChecked, &path, LEGACY));
                 }
+                None
+            }
+            Check::Branches(lines) => {
+                clean = self.branches(&path, *lines);
                 None
             }
             Check::Nothing => None,
@@ -346,6 +373,39 @@ impl Verifier {
             let subject = place.map(str::to_owned);
             self.add(Finding { subject, ..finding(FindingCode::LocationUnchecked, path, &message) });
         }
+    }
+
+    /// False: there is something wrong with its lines. What they name is looked for in the archive, which comes later.
+    fn branches(&mut self, path: &str, mut lines: BranchCheck) -> bool {
+        lines.finish();
+        let BranchCheck { names, bad, .. } = lines;
+        if let Some((line, count)) = bad {
+            let more = if count > 1 { format!(", nor do {} further lines", count - 1) } else { String::new() };
+            let message = format!(
+                "this line does not say what a record comes behind{more}; records without a line come behind the one \
+                 before them. Restore the file from a copy, or remove the line"
+            );
+            self.add(Finding { line: Some(line), ..finding(FindingCode::BadBranchLine, path, &message) });
+        }
+        let archive = archive_of_branches(path).map(|archive| Location::of_path(&archive));
+        if let Some((archive, prefix)) =
+            archive.as_ref().and_then(|archive| Some((archive.path(), archive.id_prefix()?)))
+        {
+            let ids = names.into_iter().map(|(message, line)| (format!("{prefix}{message}"), line)).collect();
+            self.named.insert(archive.to_owned(), Named { file: path.to_owned(), ids });
+        }
+        bad.is_none()
+    }
+
+    fn unknown_records(&mut self, named: &Named) {
+        let Some((id, line)) = named.ids.iter().min_by_key(|(_, line)| **line) else { return };
+        let more = if named.ids.len() > 1 { format!(", nor {} others", named.ids.len() - 1) } else { String::new() };
+        let message = format!(
+            "this line names a record that the archive does not have{more}; what comes behind it cannot be told. \
+             Restore both files from one copy"
+        );
+        let found = finding(FindingCode::UnknownBranchRecord, &named.file, &message);
+        self.add(Finding { line: Some(*line), subject: Some(id.clone()), ..found });
     }
 
     /// Takes findings out, oldest first, at most `max`.
@@ -479,11 +539,66 @@ fn class_in_workspace(path: &str) -> FileClass {
         _ if is_internal_path(path) => FileClass::Other,
         ("sources", Some(_)) if path.ends_with(".md") && is_v2_path(path) => FileClass::Archive,
         ("sources", Some(_)) if path.ends_with(".md") => FileClass::OlderArchive,
+        ("sources", Some(_)) if archive_of_branches(path).is_some() => FileClass::Branches,
         ("topics", Some(_)) if path.ends_with(".md") => FileClass::Topic,
         ("core.md" | "commitments.jsonl", None) => FileClass::Derived,
         _ if is_derived_path(path) => FileClass::Derived,
         ("journal" | "wiki" | ".state", Some(_)) | ("index.sqlite", None) => FileClass::OldLayout,
         _ => FileClass::Other,
+    }
+}
+
+/// The archive has this record.
+fn strike(named: &mut BTreeMap<String, Named>, path: &str, frame: &FrameRef<'_>) {
+    if !named.is_empty()
+        && let Some(named) = named.get_mut(path)
+    {
+        named.ids.remove(frame.id);
+    }
+}
+
+/// Reads the lines of a branches file.
+struct BranchCheck {
+    lines: Lines,
+    /// Message parts that were named, with the first line that did.
+    names: BTreeMap<String, u64>,
+    /// The first bad line, and how many there are.
+    bad: Option<(u64, u64)>,
+}
+
+impl Default for BranchCheck {
+    fn default() -> Self {
+        Self { lines: Lines::new(LINE_BYTES_MAX), names: BTreeMap::new(), bad: None }
+    }
+}
+
+impl BranchCheck {
+    fn push(&mut self, mut bytes: &[u8]) {
+        let Self { lines, names, bad } = self;
+        while let Some(line) = lines.next(&mut bytes) {
+            Self::line(names, bad, &line);
+        }
+    }
+
+    fn finish(&mut self) {
+        let Self { lines, names, bad } = self;
+        if let Some(line) = lines.last() {
+            Self::line(names, bad, &line);
+        }
+    }
+
+    fn line(names: &mut BTreeMap<String, u64>, bad: &mut Option<(u64, u64)>, line: &Line<'_>) {
+        if line.bytes.is_empty() {
+            return;
+        }
+        match BranchLine::parse(line.bytes).filter(|_| !line.long) {
+            Some(BranchLine { id, after }) => {
+                for name in [Some(id), after].into_iter().flatten() {
+                    names.entry(name).or_insert(line.number);
+                }
+            }
+            None => bad.get_or_insert((line.number, 0)).1 += 1,
+        }
     }
 }
 
