@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use recollex_core::source::{Batch, Change, Kept, Limits, Outcome, Plan};
+use recollex_core::source::{Batch, BranchChange, Change, Kept, Limits, Outcome, Plan};
 use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -19,7 +19,8 @@ use crate::tree;
 /// How often a change is planned again because another program came in between.
 const PLAN_TRIES: u32 = 4;
 
-/// Keeps a batch, all of it or nothing, under the lock, and makes the workspace where there is none. `beside` says what else
+/// Keeps a batch, all of it or nothing, with what it says of branches, under the lock, and makes the workspace where there
+/// is none. `beside` says what else
 /// has to change with it, in the same commit; it is asked anew for each try, and only if something of the batch is new.
 pub(crate) fn keep(
     session: &Session,
@@ -34,10 +35,16 @@ pub(crate) fn keep(
     loop {
         let base = generation()?;
         let planned = plan(batch, &limits, files).and_then(|(plan, archives)| {
-            let beside = if plan.changes.is_empty() { Vec::new() } else { beside(&plan)? };
-            Ok((plan, archives, beside))
+            let mut also = Vec::new();
+            for branch in &plan.branches {
+                also.push(append_lines(branch).map_err(|error| convert::store_error(error, Some(&branch.path)))?);
+            }
+            if !plan.changes.is_empty() {
+                also.append(&mut beside(&plan)?);
+            }
+            Ok((plan, archives, also))
         });
-        let (plan, mut archives, mut beside) = match planned {
+        let (plan, mut archives, mut also) = match planned {
             Err(error) if tries > 1 && convert::is_changed(&error) => {
                 tries -= 1;
                 continue;
@@ -50,7 +57,7 @@ pub(crate) fn keep(
         }
         let mut changes: Vec<StoreChange> =
             plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
-        changes.append(&mut beside);
+        changes.append(&mut also);
         if workspace_id()?.is_none() {
             changes.push(new_workspace_id().1);
         }
@@ -73,7 +80,7 @@ pub(crate) fn keep(
 }
 
 /// Finds out what the batch must know of its archives, and plans. The archives come with the plan, by path.
-fn plan(
+pub(crate) fn plan(
     batch: &Batch,
     limits: &Limits,
     files: &mut FileTable,
@@ -108,6 +115,30 @@ fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
         expect: archive.map_or(Expect::Any, |archive| archive.expect.clone()),
         edit: Edit::Append(Addition { length: change.from.bytes, text: change.text.clone() }),
     }
+}
+
+/// Adds whole lines to a file, whatever it ends with now.
+fn append_lines(change: &BranchChange) -> Result<StoreChange, StoreError> {
+    let path = change.path.as_str();
+    let mut text = change.text.clone();
+    let (expect, length) = match tree::find(Area::Tree, path) {
+        Ok(Some(entry)) => {
+            let size = entry.stamp.size;
+            if size > 0 && tree::is_file(&entry) {
+                let last = store::read_bytes(Area::Tree, path, Some(&entry.stamp), size - 1, 1)?;
+                if last.data != b"\n" {
+                    text.insert(0, '\n');
+                }
+            }
+            (Expect::Same(entry.stamp), size)
+        }
+        Ok(None) => (Expect::Absent, 0),
+        // Something else lies where the file or one of its directories belongs: the commit says what.
+        Err(StoreError::Denied(_)) => (Expect::Any, 0),
+        Err(error) => return Err(error),
+    };
+    let edit = Edit::Append(Addition { length, text });
+    Ok(StoreChange { area: Area::Tree, path: change.path.clone(), expect, edit })
 }
 
 pub(crate) fn archived(kept: Kept) -> wit::ArchivedTurn {

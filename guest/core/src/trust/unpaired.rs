@@ -113,6 +113,7 @@ impl UnpairedMessage {
                 principal: None,
                 tier: None,
                 trust: Trust::Pending.as_str().to_owned(),
+                ..NewRecord::default()
             }),
             _ => Err(problems),
         }
