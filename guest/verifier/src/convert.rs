@@ -33,6 +33,7 @@ pub(crate) fn selection(of: wit::Selection) -> Selection {
 pub(crate) fn class(class: FileClass) -> wit::FileClass {
     match class {
         FileClass::Archive => wit::FileClass::Archive,
+        FileClass::Branches => wit::FileClass::Branches,
         FileClass::OlderArchive => wit::FileClass::OlderArchive,
         FileClass::Topic => wit::FileClass::Topic,
         FileClass::Derived => wit::FileClass::Derived,
