@@ -7,6 +7,7 @@ pub mod conformance;
 pub mod crash;
 pub mod deviations;
 pub mod engine;
+pub mod exports;
 pub mod memory_store;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod trace;

@@ -74,7 +74,8 @@ pub struct Global {
     /// A setting of the component, such as `search.top-k-max=50`; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub set: Vec<(String, String)>,
-    /// A limit of the host: `deadline_ms`, `memory_bytes`, `output_bytes` or `host_calls`; may be repeated
+    /// A limit: `deadline_ms`, `memory_bytes`, `output_bytes` or `host_calls` of a call, `unpacked_bytes` of a compressed
+    /// archive; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub limit: Vec<(String, String)>,
     /// Say what is done and how long it took, on stderr; twice: everything
@@ -115,6 +116,13 @@ pub enum Verb {
     /// none. Turns that are there already are skipped, so repeating a call changes nothing. A turn with the id of another
     /// one but other content is reported, with exit code 1, and the first stays.
     Archive(Archive),
+    /// Take in conversations that another program exported
+    ///
+    /// Reads the export in pieces, whatever its size, and keeps each conversation by a commit of its own: dates, speakers
+    /// and branches as the export has them. What is there already is left as it is, so the same export again, a newer one,
+    /// or one that was interrupted adds only what is missing; what an export no longer has stays. Exit code 0: all of it
+    /// is there; 1: something is not, and why is said; Ctrl-C stops between conversations.
+    Import(Import),
     /// Check a workspace or one archive file
     ///
     /// Checks encoding, structure, ids and their anchors, the form of speakers and metadata, and names; reads everything once, in
@@ -198,6 +206,74 @@ pub struct Archive {
     /// JSON Lines; `-` or nothing: stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
+}
+
+/// `recollex import`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Where the programs have it:
+  chatgpt      Settings > Data controls > Export data; a link to a .zip comes by e-mail. Inside: conversations.json
+  claude       Settings > Privacy > Export data; a link to a .zip comes by e-mail. Inside: conversations.json
+  claude-code  ~/.claude/projects/<project>/<session>.jsonl
+  openprogram  directories of sessions, <session>/history/<number>-<role>-<id>.json
+  jsonl        what `recollex archive` takes: see `recollex help archive`
+
+Examples:
+  recollex import chatgpt ~/Downloads/chatgpt-export.zip --dry-run
+  recollex import claude ~/Downloads/data-2026-05-04-batch-0000.zip
+  recollex import claude-code ~/.claude/projects
+  unzip -p export.zip conversations.json | recollex import chatgpt -
+  recollex import jsonl notes.jsonl --provider notes --thread boat --trust pending
+
+With --json: a JSON object a line, {\"kind\":\"conversation\",…} for each conversation as it is kept and
+{\"kind\":\"file\",…} for each file that was left out; the last line is {\"kind\":\"summary\",…}.
+
+Trust: what is trusted may be built on; it does not mean that it is true. Your own exports are what you and your
+assistants said, so `trusted` is the default, as it is for `archive`. Take in what others gave you with
+--trust pending: it is found and marked, and nothing is built on it.")]
+pub struct Import {
+    /// What the export is
+    #[arg(value_enum)]
+    pub format: ExportFormat,
+    /// Files, directories, or the .zip as it was sent; `-`: stdin
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Instead of the format's own provider; for `jsonl`: of lines that do not say
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// For `jsonl`: the conversation of lines that do not say
+    #[arg(long, value_name = "NAME")]
+    pub thread: Option<String>,
+    /// Of records of which the export does not say: whether they may be built on
+    #[arg(long, value_enum, default_value_t = GivenTrust::Trusted)]
+    pub trust: GivenTrust,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What an export is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A ChatGPT export: `conversations.json`
+    Chatgpt,
+    /// A Claude export: `conversations.json`
+    Claude,
+    /// Sessions of Claude Code: `*.jsonl`
+    ClaudeCode,
+    /// Sessions of OpenProgram: `history/*.json`
+    Openprogram,
+    /// JSON Lines as `archive` takes them
+    Jsonl,
+}
+
+/// Whether records may be built on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GivenTrust {
+    /// They may
+    Trusted,
+    /// Not until the owner vouches for them
+    Pending,
 }
 
 /// `recollex verify`
@@ -449,5 +525,7 @@ mod tests {
         assert!(parse(&["status", "-v", "--quiet"]).is_err());
         assert!(parse(&["get", "x", "--from-line", "0"]).is_err());
         assert!(parse(&["search", "x", "--kind", "experience"]).is_err());
+        assert!(parse(&["import", "chatgpt"]).is_err());
+        assert!(parse(&["import", "export.zip", "chatgpt"]).is_err());
     }
 }

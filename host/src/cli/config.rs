@@ -117,6 +117,8 @@ pub struct Setup {
     pub settings: BTreeMap<String, (String, Origin)>,
     /// The host's limits.
     pub limits: Limits,
+    /// What a compressed archive may unpack to, in bytes.
+    pub unpacked_bytes: u64,
     /// Home, where other programs' workspaces are looked for.
     pub home: Option<PathBuf>,
 }
@@ -167,6 +169,7 @@ impl Setup {
             of_profile(DEFAULT_PROFILE, Origin::Default)?
         };
 
+        let (limits, unpacked_bytes) = limits(global, &file, config.as_deref())?;
         Ok(Self {
             workspace: absolute(&workspace)?,
             workspace_from,
@@ -176,7 +179,8 @@ impl Setup {
                 Some(path) if failure.reason == "config" => failure.at_path(path.display().to_string()),
                 _ => failure,
             })?,
-            limits: limits(global, &file, config.as_deref())?,
+            limits,
+            unpacked_bytes,
             config,
             compiled: base.map(|base| base.cache.join("recollex").join("compiled")),
             home: base.map(|base| base.home.clone()),
@@ -246,6 +250,8 @@ impl Setup {
 const DEFAULT_PROFILE: &str = "default";
 /// The component's own measure where `lock.wait-ms` is not set.
 const LOCK_WAIT_MS: u32 = 10_000;
+/// What a compressed archive may unpack to where nobody says: more than any export that was seen, and less than a disk.
+const UNPACKED_BYTES: u64 = 64 << 30;
 /// No configuration is longer, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
@@ -308,6 +314,7 @@ struct LimitsTable {
     memory_bytes: Option<u64>,
     output_bytes: Option<u64>,
     host_calls: Option<u64>,
+    unpacked_bytes: Option<u64>,
 }
 
 impl File {
@@ -426,13 +433,15 @@ fn flatten(table: &toml::Table, prefix: &str, into: &mut BTreeMap<String, (Strin
     Ok(())
 }
 
-fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<Limits, Failure> {
-    let mut limits = Limits::default();
+/// The limits of the host, and that of this program: what a compressed archive may unpack to.
+fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<(Limits, u64), Failure> {
+    let mut limits = (Limits::default(), UNPACKED_BYTES);
     let in_file = [
         ("deadline_ms", file.limits.deadline_ms),
         ("memory_bytes", file.limits.memory_bytes),
         ("output_bytes", file.limits.output_bytes),
         ("host_calls", file.limits.host_calls),
+        ("unpacked_bytes", file.limits.unpacked_bytes),
     ];
     for (name, value) in in_file {
         if let Some(value) = value {
@@ -451,7 +460,7 @@ fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<Limits,
     Ok(limits)
 }
 
-fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure> {
+fn set_limit((limits, unpacked_bytes): &mut (Limits, u64), name: &str, value: u64) -> Result<(), Failure> {
     if value == 0 {
         return Err(Failure::usage("limit", format!("limit `{name}` must be more than 0")));
     }
@@ -460,9 +469,10 @@ fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(), Failure>
         "memory_bytes" => limits.memory_bytes = value,
         "output_bytes" => limits.output_bytes = value,
         "host_calls" => limits.host_calls = value,
+        "unpacked_bytes" => *unpacked_bytes = value,
         _ => {
             return Err(Failure::usage("limit", format!("there is no limit `{name}`"))
-                .next("use deadline_ms, memory_bytes, output_bytes or host_calls"));
+                .next("use deadline_ms, memory_bytes, output_bytes, host_calls or unpacked_bytes"));
         }
     }
     Ok(())

@@ -87,6 +87,7 @@ impl Stage {
         let inner = Context {
             global: context.global.clone(),
             setup: Setup {
+                unpacked_bytes: context.setup.unpacked_bytes,
                 workspace: workspace.clone(),
                 workspace_from: Origin::Default,
                 profile: None,

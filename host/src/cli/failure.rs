@@ -84,8 +84,9 @@ pub struct FailureDocument<'a> {
     error: FailureBody<'a>,
 }
 
+/// What went wrong, within a document.
 #[derive(Serialize)]
-struct FailureBody<'a> {
+pub struct FailureBody<'a> {
     code: &'a str,
     reason: &'a str,
     message: &'a str,
@@ -208,16 +209,18 @@ impl Failure {
 
     /// As one JSON document.
     pub fn document(&self) -> FailureDocument<'_> {
-        FailureDocument {
-            ok: false,
-            error: FailureBody {
-                code: &self.code,
-                reason: &self.reason,
-                message: &self.message,
-                path: self.path.as_deref(),
-                line: self.line,
-                problems: &self.problems,
-            },
+        FailureDocument { ok: false, error: self.body() }
+    }
+
+    /// The same as a part of a document that has more to say.
+    pub fn body(&self) -> FailureBody<'_> {
+        FailureBody {
+            code: &self.code,
+            reason: &self.reason,
+            message: &self.message,
+            path: self.path.as_deref(),
+            line: self.line,
+            problems: &self.problems,
         }
     }
 }

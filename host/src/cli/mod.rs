@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod get;
+mod import;
 mod init;
 mod input;
 mod output;
@@ -104,6 +105,7 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Demo(args) => demo::run(args, context),
         Verb::Init => init::run(context),
         Verb::Archive(args) => archive::run(args, context),
+        Verb::Import(args) => import::run(args, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Search(args) => search::run(args, context),

@@ -250,6 +250,11 @@ impl Remarks {
         self.put(&text);
     }
 
+    /// Whether a bar would be seen: what only a bar needs is not worth finding out otherwise.
+    pub fn shows_progress(&self) -> bool {
+        self.look.terminal && !self.quiet
+    }
+
     /// Shows a bar for as long as the returned handle lives. `total` 0: not known.
     pub fn progress(&self, task: &str, total: u64, unit: Unit) -> Progress<'_> {
         if let Ok(mut bar) = self.bar.lock() {
@@ -260,7 +265,7 @@ impl Remarks {
     }
 
     fn draw(&self, task: &str, total: u64, unit: Unit) -> Option<ProgressBar> {
-        if !self.look.terminal || self.quiet {
+        if !self.shows_progress() {
             return None;
         }
         let bar = ProgressBar::with_draw_target((total > 0).then_some(total), ProgressDrawTarget::stderr_with_hz(10));

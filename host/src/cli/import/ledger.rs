@@ -1,0 +1,462 @@
+//! What came of an import: told conversation by conversation as it comes (`--json`), or counted for people at the end.
+//!
+//! Knows what the component answers. What it holds does not grow with the export: reasons are a closed list, and of each
+//! only the first few cases are named.
+
+use std::collections::BTreeMap;
+
+use recollex::types::{Problem, Trust};
+use recollex::workspace::{ImportOptions, ImportedConversation, Skipped};
+use serde::Serialize;
+
+use super::source::LeftOut;
+use super::{is_empty, looks};
+use crate::cli::context::Context;
+use crate::cli::failure::{Exit, Failure, FailureBody, Reason};
+use crate::cli::terminal::{bytes, columns, count, one_line};
+
+/// Cases of a reason that are named.
+const NAMED_MAX: usize = 3;
+/// Characters of a title that are shown.
+const TITLE_CHARS: usize = 40;
+/// Ids of a conversation whose content differs that are named to people.
+const DIFFERS_NAMED_MAX: usize = 2;
+
+/// How it ended.
+pub enum End {
+    /// Everything was read.
+    Done,
+    /// Somebody asked to stop, and the process ends so.
+    Stopped(Exit),
+    /// It could not go on.
+    Failed(Failure),
+}
+
+/// What came of an import.
+pub struct Ledger<'c> {
+    context: &'c Context,
+    format: &'static str,
+    trust: Trust,
+    dry_run: bool,
+    files: u64,
+    bytes: u64,
+    conversations: Conversations,
+    records: Records,
+    branched: u64,
+    reasons: BTreeMap<(What, String), Cases>,
+}
+
+/// Conversations by what became of them; each counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Conversations {
+    /// With something new in them.
+    kept: u64,
+    /// All of it was there.
+    already: u64,
+    /// Something was there with other content.
+    differs: u64,
+    /// With nothing to keep in them.
+    empty: u64,
+    /// Nothing of it could be kept.
+    left_out: u64,
+}
+
+/// Records by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Records {
+    archived: u64,
+    already: u64,
+    differs: u64,
+    /// Left out: see the reasons.
+    skipped: u64,
+}
+
+/// What a reason is about. In the order in which they are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum What {
+    File,
+    Conversation,
+    Differs,
+    Record,
+}
+
+/// How often a reason came, and the first cases.
+#[derive(Debug, Default)]
+struct Cases {
+    count: u64,
+    message: String,
+    named: Vec<String>,
+}
+
+impl<'c> Ledger<'c> {
+    /// Nothing has come yet.
+    pub fn new(context: &'c Context, options: &ImportOptions) -> Self {
+        Self {
+            context,
+            format: looks::name(options.format),
+            trust: options.trust,
+            dry_run: options.dry_run,
+            files: 0,
+            bytes: 0,
+            conversations: Conversations::default(),
+            records: Records::default(),
+            branched: 0,
+            reasons: BTreeMap::new(),
+        }
+    }
+
+    /// A file is being read.
+    pub fn file(&mut self) {
+        self.files += 1;
+    }
+
+    /// So much of it was read.
+    pub fn bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// Whether anything is there now that was not before.
+    pub fn has_kept(&self) -> bool {
+        self.records.archived > 0
+    }
+
+    /// A file could not be read.
+    pub fn left_out(&mut self, left_out: &LeftOut) {
+        self.note(What::File, left_out.reason, &left_out.message, 1, || left_out.file.clone());
+        if self.context.out.json {
+            self.context.out.document(&FileLine {
+                kind: "file",
+                file: &left_out.file,
+                reason: left_out.reason,
+                message: &left_out.message,
+            });
+        }
+    }
+
+    /// These came out of the component.
+    pub fn conversations(&mut self, all: &[ImportedConversation]) {
+        for it in all {
+            self.count(it);
+            if self.context.out.json {
+                self.context.out.document(&ConversationLine::from(it));
+            }
+        }
+        if !all.is_empty() && !self.dry_run {
+            self.context.out.stands(format!("{} for good", kept(&self.records)));
+        }
+        if self.context.out.json && !all.is_empty() {
+            self.context.out.flush();
+        }
+    }
+
+    fn count(&mut self, it: &ImportedConversation) {
+        let tally = &mut self.conversations;
+        let of = if it.problem.is_some() {
+            &mut tally.left_out
+        } else if !it.differs.is_empty() {
+            &mut tally.differs
+        } else if it.archived > 0 {
+            &mut tally.kept
+        } else if is_empty(it) {
+            &mut tally.empty
+        } else {
+            &mut tally.already
+        };
+        *of += 1;
+        self.branched += u64::from(it.branches > 1);
+        self.records.archived += it.archived;
+        self.records.already += it.already;
+        self.records.differs += it.differs.len() as u64;
+        self.records.skipped += it.skipped_count;
+        if let Some(problem) = &it.problem {
+            self.note(What::Conversation, &problem.reason, &problem.message, 1, || name(it));
+        }
+        if !it.differs.is_empty() {
+            let message = "the id is there with other content; the first stays";
+            let named = it.differs.iter().take(DIFFERS_NAMED_MAX).cloned().collect::<Vec<_>>();
+            self.note(What::Differs, "already-archived-differs", message, it.differs.len() as u64, || named.join(", "));
+        }
+        for skipped in &it.skipped {
+            self.note(What::Record, &skipped.reason, &skipped.message, 1, || match &skipped.item {
+                Some(item) => format!("{item} of {}", name(it)),
+                None => name(it),
+            });
+        }
+        let unnamed = it.skipped_count.saturating_sub(it.skipped.len() as u64);
+        if unnamed > 0 {
+            self.note(What::Record, "more", "and others of the same conversations", unnamed, || name(it));
+        }
+    }
+
+    fn note(&mut self, what: What, reason: &str, message: &str, count: u64, named: impl FnOnce() -> String) {
+        let cases = self.reasons.entry((what, reason.to_owned())).or_default();
+        cases.count += count;
+        if cases.message.is_empty() {
+            message.clone_into(&mut cases.message);
+        }
+        if cases.named.len() < NAMED_MAX {
+            cases.named.push(named());
+        }
+    }
+
+    /// Tells the end, and how the process ends.
+    pub fn finish(self, end: &End) -> Exit {
+        let exit = match end {
+            End::Stopped(exit) => *exit,
+            End::Failed(failure) => failure.exit,
+            End::Done if self.files == 0 && self.conversations == Conversations::default() => {
+                super::source::NOTHING_READ
+            }
+            End::Done if self.is_incomplete() => Exit::NOTHING,
+            End::Done => Exit::DONE,
+        };
+        let out = &self.context.out;
+        if out.json {
+            out.document(&self.summary(exit, end));
+        } else {
+            self.lines(end).iter().for_each(|line| out.line(line));
+        }
+        match end {
+            End::Stopped(_) => {
+                self.context.hint("Stopped. What was kept stays; the same call again goes on from there.")
+            }
+            End::Failed(failure) => {
+                out.flush();
+                self.context.remarks.failure(failure);
+            }
+            End::Done if self.trust == Trust::Pending && self.has_kept() && !self.dry_run => {
+                self.context.hint("These records are pending: they are found, but nothing is built on them yet.");
+            }
+            End::Done => {}
+        }
+        exit
+    }
+
+    /// Whether something is not there that was to be kept.
+    fn is_incomplete(&self) -> bool {
+        self.reasons.keys().any(|(what, _)| *what != What::Record)
+    }
+
+    fn summary<'a>(&'a self, exit: Exit, end: &'a End) -> Summary<'a> {
+        Summary {
+            kind: "summary",
+            ok: exit == Exit::DONE,
+            format: self.format,
+            dry_run: self.dry_run,
+            stopped: matches!(end, End::Stopped(_)),
+            files: self.files,
+            bytes: self.bytes,
+            conversations: self.conversations,
+            branched: self.branched,
+            records: self.records,
+            reasons: self
+                .reasons
+                .iter()
+                .map(|((what, reason), cases)| ReasonLine {
+                    what: *what,
+                    reason,
+                    count: cases.count,
+                    message: &cases.message,
+                    first: &cases.named,
+                })
+                .collect(),
+            error: match end {
+                End::Failed(failure) => Some(failure.body()),
+                _ => None,
+            },
+        }
+    }
+
+    /// For people: what was read, what became of it, and why not of all.
+    fn lines(&self, end: &End) -> Vec<String> {
+        let look = self.context.out.look;
+        let tally = &self.conversations;
+        let all = tally.kept + tally.already + tally.differs + tally.empty + tally.left_out;
+        let head = format!(
+            "{}: {}, {}, {}",
+            self.format,
+            count(self.files, "file", "files"),
+            bytes(self.bytes),
+            count(all, "conversation", "conversations"),
+        );
+        let mut lines = vec![head];
+        let kept = if self.dry_run { "would be kept" } else { "kept" };
+        let rows = [
+            (kept, tally.kept, self.records.archived),
+            ("there already", tally.already, self.records.already),
+            ("with other content", tally.differs, self.records.differs),
+            ("with nothing to keep", tally.empty, 0),
+            ("left out", tally.left_out, self.records.skipped),
+        ];
+        let rows: Vec<[String; 3]> = rows
+            .into_iter()
+            .filter(|(_, conversations, records)| conversations + records > 0)
+            .map(|(name, conversations, records)| {
+                let records = if records > 0 { count(records, "record", "records") } else { String::new() };
+                let conversations = if conversations > 0 {
+                    count(conversations, "conversation", "conversations")
+                } else {
+                    String::new()
+                };
+                [name.to_owned(), conversations, records]
+            })
+            .collect();
+        lines.extend(table(&rows));
+        if self.branched > 0 {
+            let many = count(self.branched, "conversation has", "conversations have");
+            lines.push(format!("  {many} branches; all of them count"));
+        }
+        let mut last = None;
+        for ((what, reason), cases) in &self.reasons {
+            if last.replace(*what) != Some(*what) {
+                lines.push(String::new());
+                lines.push(look.strong(match what {
+                    What::File => "Files left out:",
+                    What::Conversation => "Conversations left out:",
+                    What::Differs => "There with other content:",
+                    What::Record => "Records left out:",
+                }));
+            }
+            let message = look.foreign(&one_line(&cases.message));
+            lines.push(format!("  {}  {message} {}", grouped(cases.count), look.faint(&format!("[{reason}]"))));
+            let more = if cases.count > cases.named.len() as u64 { ", …" } else { "" };
+            let named: Vec<String> = cases.named.iter().map(|name| look.foreign(&one_line(name))).collect();
+            lines.push(format!("      {}{more}", look.faint(&named.join(", "))));
+        }
+        if self.dry_run && !matches!(end, End::Failed(_)) {
+            lines.push(String::new());
+            lines.push("Nothing was written (--dry-run).".to_owned());
+        }
+        lines
+    }
+}
+
+/// `41 records kept`
+fn kept(records: &Records) -> String {
+    format!("{} kept", count(records.archived, "record", "records"))
+}
+
+/// A count without a noun.
+fn grouped(n: u64) -> String {
+    count(n, "", "").trim_end().to_owned()
+}
+
+/// Rows of which the first column is words and the others are figures.
+fn table(rows: &[[String; 3]]) -> Vec<String> {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max().unwrap_or_default()
+    };
+    let widths = [width(0), width(1), width(2)];
+    rows.iter()
+        .map(|[name, conversations, records]| {
+            let [a, b, c] = widths;
+            format!("  {name:<a$}  {conversations:>b$}  {records:>c$}").trim_end().to_owned()
+        })
+        .collect()
+}
+
+/// A conversation for people: its title, and what finds it.
+fn name(it: &ImportedConversation) -> String {
+    let place = if it.thread.is_empty() {
+        format!("{} at byte {}", it.file, it.offset)
+    } else {
+        format!("{}/{}", it.provider, it.thread)
+    };
+    match it.title.as_deref().map(one_line).filter(|title| !title.is_empty()) {
+        Some(title) => {
+            let mut short: String = title.chars().take(TITLE_CHARS).collect();
+            if short.len() < title.len() {
+                short.push('…');
+            }
+            format!("“{short}” ({place})")
+        }
+        None => place,
+    }
+}
+
+/// A conversation in `--json`.
+#[derive(Serialize)]
+struct ConversationLine<'a> {
+    kind: &'static str,
+    file: &'a str,
+    offset: u64,
+    provider: &'a str,
+    thread: &'a str,
+    title: Option<&'a str>,
+    archived: u64,
+    already: u64,
+    differs: &'a [String],
+    branches: u64,
+    skipped: Vec<SkippedView<'a>>,
+    skipped_count: u64,
+    problem: Option<Reason>,
+}
+
+#[derive(Serialize)]
+struct SkippedView<'a> {
+    item: Option<&'a str>,
+    reason: &'a str,
+    message: &'a str,
+}
+
+impl<'a> From<&'a ImportedConversation> for ConversationLine<'a> {
+    fn from(it: &'a ImportedConversation) -> Self {
+        let skipped =
+            |it: &'a Skipped| SkippedView { item: it.item.as_deref(), reason: &it.reason, message: &it.message };
+        Self {
+            kind: "conversation",
+            file: &it.file,
+            offset: it.offset,
+            provider: &it.provider,
+            thread: &it.thread,
+            title: it.title.as_deref(),
+            archived: it.archived,
+            already: it.already,
+            differs: &it.differs,
+            branches: it.branches,
+            skipped: it.skipped.iter().map(skipped).collect(),
+            skipped_count: it.skipped_count,
+            problem: it.problem.as_ref().map(|problem: &Problem| Reason::from(problem)),
+        }
+    }
+}
+
+/// A file that was left out, in `--json`.
+#[derive(Serialize)]
+struct FileLine<'a> {
+    kind: &'static str,
+    file: &'a str,
+    reason: &'a str,
+    message: &'a str,
+}
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct Summary<'a> {
+    kind: &'static str,
+    ok: bool,
+    format: &'static str,
+    dry_run: bool,
+    stopped: bool,
+    files: u64,
+    bytes: u64,
+    conversations: Conversations,
+    /// Conversations with more than one branch.
+    branched: u64,
+    records: Records,
+    reasons: Vec<ReasonLine<'a>>,
+    /// Why it could not go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<FailureBody<'a>>,
+}
+
+/// A reason, how often it came, and the first cases.
+#[derive(Serialize)]
+struct ReasonLine<'a> {
+    what: What,
+    reason: &'a str,
+    count: u64,
+    message: &'a str,
+    first: &'a [String],
+}
