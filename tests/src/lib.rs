@@ -9,6 +9,7 @@ pub mod deviations;
 pub mod engine;
 pub mod exports;
 pub mod memory_store;
+pub mod retrieval;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod trace;
 pub mod turns;
