@@ -481,6 +481,59 @@ fn nothing_found_is_told_apart_from_nothing_to_find() {
 }
 
 #[test]
+fn a_search_without_results_says_what_to_try() {
+    let home = Home::with_conversation();
+    let said = |words: &[&str]| home.run(&[&["search", "bolt"][..], words].concat()).expect(1).stderr;
+    assert!(said(&[]).contains("other forms"), "{}", said(&[]));
+    let filtered = said(&["--speaker", "Ada", "--to", "2026"]);
+    for hint in ["without --speaker, --to", "other forms", "no date"] {
+        assert!(filtered.contains(hint), "{hint}: {filtered}");
+    }
+}
+
+#[test]
+fn a_place_in_a_file_can_be_read_as_it_is_named() {
+    let home = Home::with_conversation();
+    for place in ["sources/p/_v2/t.md:8", "sources/p/_v2/t.md:8:"] {
+        let got = home.run(&["get", place, "--lines", "1", "--json"]).expect(0);
+        assert_eq!(got.json()["lines"][0]["number"], 8, "{place}");
+        // What to ask for next names the file, not the place.
+        assert!(got.stderr.contains("get sources/p/_v2/t.md --from-line 9"), "{}", got.stderr);
+    }
+    home.run(&["get", "sources/p/_v2/none.md:3"]).expect(1);
+    for behind in [&["get", "sources/p/_v2/t.md:5000"][..], &["get", "sources/p/_v2/t.md", "--from-line", "5000"]] {
+        let ended = home.run(behind).expect(1);
+        assert!(ended.stderr.contains("nothing from line 5000"), "{}", ended.stderr);
+    }
+    // What is damaged is not shown, and that is said.
+    let path = home.workspace().join("sources/p/_v2/t.md");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|window| window == b"p/t/m2").unwrap() + 5;
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let text = home.run(&["verify"]).expect(1).text();
+    let ended = home.run(&["get", text.split_once(": error").unwrap().0]).expect(1);
+    assert!(ended.stderr.contains("recollex verify sources/p/_v2/t.md"), "{}", ended.stderr);
+    home.run(&["get", "p/t/m1:0"]).expect(1);
+}
+
+#[test]
+fn an_export_that_is_archived_by_mistake_is_told_how_to_import() {
+    let home = Home::with_conversation();
+    let before = home.everything();
+    for (text, said) in [
+        (&br#"[{"title":null,"mapping":{},"current_node":"x"}]"#[..], "recollex import chatgpt"),
+        (br#"[{"uuid":"u","chat_messages":[]}]"#, "recollex import claude"),
+        (br#"{"parentUuid":null,"sessionId":"s","type":"user"}"#, "recollex import claude-code"),
+        (b"PK\x03\x04\xff\xff\xff", "recollex import"),
+    ] {
+        let ended = home.run_with(&["archive", "--provider", "p", "--thread", "t", "-"], text).expect(2);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    assert_eq!(home.everything(), before);
+}
+
+#[test]
 fn a_workspace_that_is_not_there_is_not_made_by_reading() {
     let home = Home::new();
     let status = home.run(&["status", "--json"]).expect(0);

@@ -417,6 +417,15 @@ fn a_backup_comes_back_elsewhere() {
 }
 
 #[test]
+fn a_backup_that_is_verified_is_told_from_an_archive() {
+    let home = Home::new();
+    home.run(&["backup", "b.tar"]).expect(0);
+    let ended = home.run(&["verify", "b.tar", "--json"]).expect(2);
+    assert_eq!(ended.json()["error"]["reason"], "backup");
+    assert!(ended.stderr.contains("recollex restore"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_backup_replaces_no_file_and_lies_in_no_workspace() {
     let home = Home::new();
     fs::write(home.path("b.tar"), "precious").unwrap();

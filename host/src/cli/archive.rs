@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 
-use recollex::workspace::{Archived, Outcome, Turn};
+use recollex::workspace::{Archived, ImportFormat, Outcome, Turn};
 use recollex::{Error, Session};
 use serde::Serialize;
 
 use super::args::Archive;
 use super::context::Context;
 use super::failure::{Exit, Failure, PATH_COLLISION};
+use super::import::{self, Looks, looks};
 use super::input;
 use super::output::{Listing, Progress, Unit};
 use super::terminal::{count, escape_line};
@@ -102,7 +103,9 @@ pub fn keep<'a>(
     context: &'a Context,
     session: &mut Session,
 ) -> Result<(Result<(), Failure>, Totals, Option<Listing<'a>>), Failure> {
-    let input = Input::open(args.file.as_deref(), context)?;
+    let mut input = Input::open(args.file.as_deref(), context)?;
+    // What cannot be read shows when it is read.
+    let export = input.stream.fill_buf().ok().and_then(looks);
     let progress = context.remarks.progress("archive", input.size, Unit::Bytes);
     let defaults = Defaults { provider: args.provider.clone(), thread: args.thread.clone() };
     let mut keeper = Keeper {
@@ -118,6 +121,16 @@ pub fn keep<'a>(
     let result =
         if args.chunk { in_chunks(turns, &progress, &mut keeper) } else { at_once(turns, &progress, &mut keeper) };
     let Keeper { listing, totals, .. } = keeper;
+    let result = result.map_err(|failure| match export {
+        Some(Looks::Export(format)) if failure.exit == Exit::USAGE && format != ImportFormat::Jsonl => {
+            let (title, name) = (import::title(format), import::name(format));
+            failure.next(format!("this looks like {title}: take it in with `recollex import {name}`"))
+        }
+        Some(Looks::Zip) if failure.exit == Exit::USAGE => {
+            failure.next("this is a zip archive: `recollex import` takes in those that other programs export")
+        }
+        _ => failure,
+    });
     Ok((result, totals, listing))
 }
 

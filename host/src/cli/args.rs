@@ -68,6 +68,9 @@ pub struct Global {
     /// On whose level of trust to act
     #[arg(long, global = true, value_enum, value_name = "TIER", default_value_t = Tier::Owner)]
     pub tier: Tier,
+    /// Time zone for days and "yesterday", such as `Europe/Berlin` [env: RECOLLEX_TIME_ZONE] [default: this machine's]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub time_zone: Option<String>,
     /// One JSON document on stdout; errors too
     #[arg(long, global = true)]
     pub json: bool,
@@ -354,6 +357,7 @@ pub enum Kind {
 #[command(after_long_help = "\
 Examples:
   recollex get openprogram/boat/m1
+  recollex get sources/openprogram/_v2/boat.md:200             as findings name a line
   recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50")]
 pub struct Get {
     /// A path in the workspace, a record's id, or `path#anchor`

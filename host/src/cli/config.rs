@@ -21,6 +21,7 @@ use toml::Spanned;
 
 use super::args::Global;
 use super::failure::Failure;
+use super::zone;
 
 /// What the process was started with, read once, so that everything below is a function of it.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub struct Environment {
     pub variables: BTreeMap<String, OsString>,
     /// The user's directories; none if even their home is unknown.
     pub base: Option<Base>,
+    /// What `/etc/localtime` leads to; none if it is no link.
+    pub localtime: Option<PathBuf>,
 }
 
 /// The user's directories by the XDG specification.
@@ -45,7 +48,8 @@ pub struct Base {
 }
 
 /// Variables that are read.
-const VARIABLES: [&str; 4] = ["RECOLLEX_WORKSPACE", "RECOLLEX_PROFILE", "RECOLLEX_CONFIG", "RECOLLEX_BACKEND"];
+const VARIABLES: [&str; 6] =
+    ["RECOLLEX_WORKSPACE", "RECOLLEX_PROFILE", "RECOLLEX_CONFIG", "RECOLLEX_BACKEND", "RECOLLEX_TIME_ZONE", "TZ"];
 
 impl Environment {
     /// This process's.
@@ -60,7 +64,7 @@ impl Environment {
             data: xdg.data_dir(),
             cache: xdg.cache_dir(),
         });
-        Self { variables, base }
+        Self { variables, base, localtime: fs::read_link("/etc/localtime").ok() }
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -115,6 +119,8 @@ pub struct Setup {
     pub compiled: Option<PathBuf>,
     /// The component's settings, with who set them.
     pub settings: BTreeMap<String, (String, Origin)>,
+    /// The time zone's name, with who said it; none: nobody, and UTC is used.
+    pub time_zone: Option<(String, Origin)>,
     /// The host's limits.
     pub limits: Limits,
     /// What a compressed archive may unpack to, in bytes.
@@ -179,6 +185,7 @@ impl Setup {
                 Some(path) if failure.reason == "config" => failure.at_path(path.display().to_string()),
                 _ => failure,
             })?,
+            time_zone: time_zone(global, environment, &file)?,
             limits,
             unpacked_bytes,
             config,
@@ -296,6 +303,7 @@ struct File {
     workspace: Option<Spanned<PathBuf>>,
     profile: Option<String>,
     backend: Option<String>,
+    time_zone: Option<String>,
     profiles: BTreeMap<String, Profile>,
     limits: LimitsTable,
     settings: toml::Table,
@@ -408,6 +416,21 @@ fn settings(
     Ok(settings)
 }
 
+fn time_zone(global: &Global, environment: &Environment, file: &File) -> Result<Option<(String, Origin)>, Failure> {
+    if let Some(name) = &global.time_zone {
+        return Ok(Some((name.clone(), Origin::Option)));
+    }
+    if let Some(name) = environment.text("RECOLLEX_TIME_ZONE")? {
+        return Ok(Some((name, Origin::Environment)));
+    }
+    if let Some(name) = &file.time_zone {
+        return Ok(Some((name.clone(), Origin::Configuration)));
+    }
+    // The system's word is not ours to complain about: what cannot be read there is as if nobody had said it.
+    let tz = environment.text("TZ").ok().flatten();
+    Ok(zone::of_system(tz.as_deref(), environment.localtime.as_deref()).map(|name| (name, Origin::Default)))
+}
+
 /// `search.top-k-max = 50` is a nested table to TOML and one name to us; a quoted name is the same.
 fn flatten(table: &toml::Table, prefix: &str, into: &mut BTreeMap<String, (String, Origin)>) -> Result<(), Failure> {
     for (key, value) in table {
@@ -496,7 +519,7 @@ mod tests {
             fs::create_dir_all(base.config.join("recollex")).unwrap();
             fs::write(base.config.join("recollex/config.toml"), text).unwrap();
         }
-        let environment = Environment { variables: BTreeMap::new(), base: Some(base) };
+        let environment = Environment { variables: BTreeMap::new(), base: Some(base), localtime: None };
         Fixture { directory, environment, global: Global::default() }
     }
 
@@ -534,6 +557,23 @@ mod tests {
         f.global.workspace = Some("/from/option".into());
         let setup = f.resolve().unwrap();
         assert_eq!((setup.workspace, setup.workspace_from), (PathBuf::from("/from/option"), Origin::Option));
+    }
+
+    #[test]
+    fn the_time_zone_is_the_machines_unless_somebody_says_another() {
+        let mut f = fixture(None);
+        assert_eq!(f.resolve().unwrap().time_zone, None);
+        let said = |f: &Fixture| f.resolve().unwrap().time_zone.unwrap();
+        f.environment.localtime = Some("/usr/share/zoneinfo/Asia/Tokyo".into());
+        assert_eq!(said(&f), ("Asia/Tokyo".to_owned(), Origin::Default));
+        f.variable("TZ", ":Asia/Seoul");
+        assert_eq!(said(&f), ("Asia/Seoul".to_owned(), Origin::Default));
+        f.variable("RECOLLEX_TIME_ZONE", "Europe/Oslo");
+        assert_eq!(said(&f), ("Europe/Oslo".to_owned(), Origin::Environment));
+        f.global.time_zone = Some("UTC".to_owned());
+        assert_eq!(said(&f), ("UTC".to_owned(), Origin::Option));
+        let f = fixture(Some("time_zone = 'Europe/Berlin'"));
+        assert_eq!(said(&f), ("Europe/Berlin".to_owned(), Origin::Configuration));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use super::config::{Origin, Setup};
 use super::failure::Failure;
 use super::output::{Output, Remarks};
 
+/// The component's reason for a time zone that is none.
+const UNKNOWN_ZONE: &str = "unknown-time-zone";
+
 /// What every verb is given.
 pub struct Context {
     /// Options that every verb takes.
@@ -53,7 +56,20 @@ impl Context {
         for (name, value) in self.settings() {
             options = options.setting(name, value);
         }
-        let session = Session::open(runtime, root, options).map_err(|error| self.who_set_it(error))?;
+        let zone = self.setup.time_zone.as_ref();
+        options.time_zone = zone.map(|(name, _)| name.clone());
+        let session = match (Session::open(runtime, root, options.clone()), zone) {
+            // The machine's own setting may be a rule rather than a name, and must not keep anybody from their memory.
+            (Err(error), Some((name, Origin::Default))) if error.reason() == Some(UNKNOWN_ZONE) => {
+                self.remarks.warn(&format!(
+                    "this machine's time zone, `{name}`, is none that is known by name: UTC is used. Name one: --time-zone NAME"
+                ));
+                options.time_zone = None;
+                Session::open(runtime, root, options)
+            }
+            (opened, _) => opened,
+        };
+        let session = session.map_err(|error| self.who_set_it(error))?;
         self.remarks.timed("open", since);
         Ok(session)
     }
@@ -134,6 +150,15 @@ impl Context {
             _ => None,
         };
         let failure = Failure::from(error);
+        if failure.reason == UNKNOWN_ZONE {
+            return match (self.setup.time_zone.as_ref().map(|(_, origin)| *origin), &self.setup.config) {
+                (Some(Origin::Configuration), Some(path)) => {
+                    failure.at_path(path.display().to_string()).next("set `time_zone` right there")
+                }
+                (Some(Origin::Environment), _) => failure.next("it is set by RECOLLEX_TIME_ZONE"),
+                _ => failure,
+            };
+        }
         let Some((_, origin)) = subject.and_then(|name| self.setup.settings.get(&name)) else { return failure };
         match (origin, &self.setup.config) {
             (Origin::Configuration, Some(path)) => {

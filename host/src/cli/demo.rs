@@ -87,6 +87,7 @@ impl Stage {
         let inner = Context {
             global: context.global.clone(),
             setup: Setup {
+                time_zone: context.setup.time_zone.clone(),
                 unpacked_bytes: context.setup.unpacked_bytes,
                 workspace: workspace.clone(),
                 workspace_from: Origin::Default,

@@ -1,6 +1,7 @@
 //! `recollex get`: reads a file or a record.
 
-use recollex::types::{SourceRecord, Trust};
+use recollex::Error;
+use recollex::types::{self, SourceRecord, Trust};
 use recollex::workspace::Excerpt;
 use serde::Serialize;
 
@@ -22,9 +23,15 @@ struct Document<'a> {
 /// Runs the verb.
 pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
-    let excerpt = context
-        .time("get", || session.get(&args.target, args.from_line, args.lines.unwrap_or(0)))
-        .map_err(|error| nowhere(context, error.into()))?;
+    let mut get = |target: &str, from| context.time("get", || session.get(target, from, args.lines.unwrap_or(0)));
+    let (mut target, mut from) = (&*args.target, args.from_line);
+    let mut answer = get(target, from);
+    // A name may end in a colon and a number: only what is not there is read as findings name a line.
+    if let (Err(Error::Memory(types::Error::NotFound(_))), Some((path, line))) = (&answer, placed(args)) {
+        (target, from) = (path, Some(line));
+        answer = get(target, from);
+    }
+    let excerpt = answer.map_err(|error| nowhere(context, error.into()))?;
     if context.out.json {
         context.out.document(&Document {
             path: &excerpt.path,
@@ -35,13 +42,28 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
     } else {
         render(&context.out, &excerpt);
     }
+    if let (Some(line), [], None) = (from.filter(|line| *line > 1), &*excerpt.lines, excerpt.next_line) {
+        context.hint(&format!(
+            "There is nothing from line {line} on: the file ends before it, or is damaged there (recollex verify {}).",
+            quoted(&excerpt.path)
+        ));
+        return Ok(Exit::NOTHING);
+    }
     if let Some(line) = excerpt.lines.iter().find(|line| line.cut) {
-        context.warn(&cut(&args.target, line.number));
+        context.warn(&cut(target, line.number));
     }
     if let Some(next) = excerpt.next_line {
-        context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&args.target)));
+        context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(target)));
     }
     Ok(Exit::DONE)
+}
+
+/// `path:line`, as findings and results name a place; the colon behind it may have been copied along.
+fn placed(args: &Get) -> Option<(&str, u64)> {
+    let target = args.target.strip_suffix(':').unwrap_or(&args.target);
+    let (path, line) = target.rsplit_once(':')?;
+    let line = line.parse().ok().filter(|line| *line > 0)?;
+    (args.from_line.is_none() && !path.is_empty()).then_some((path, line))
 }
 
 /// Nothing has that name where there is no workspace, whatever the name.
@@ -105,6 +127,18 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_a_path_and_a_line() {
+        let place = |target: &str| {
+            placed(&Get { target: target.to_owned(), from_line: None, lines: None }).map(|(p, l)| (p.to_owned(), l))
+        };
+        assert_eq!(place("a/b.md:7"), Some(("a/b.md".to_owned(), 7)));
+        assert_eq!(place("a/b.md:7:"), Some(("a/b.md".to_owned(), 7)));
+        for none in ["a/b.md", "a:b", "a:0", "a:-1", ":7", "7", "a:", "::"] {
+            assert_eq!(place(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn hints_can_be_pasted() {

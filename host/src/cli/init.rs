@@ -97,7 +97,8 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
         context.warn(&format!("{path} is from an older program and stayed where it is: {why}"));
     }
     if initialised.created {
-        context.hint("Next: recollex archive --provider NAME --thread NAME turns.jsonl");
+        context
+            .hint("Next: recollex import FORMAT FILE, or recollex archive --provider NAME --thread NAME turns.jsonl");
     }
     Ok(Exit::DONE)
 }

@@ -28,6 +28,7 @@ mod turns;
 mod undo;
 mod verify;
 mod views;
+mod zone;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

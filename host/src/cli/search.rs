@@ -105,10 +105,13 @@ fn nothing(context: &Context, session: &mut Session, args: &Search) -> String {
         ("--kind", args.kind != Kind::Any),
     ];
     let used: Vec<&str> = filters.iter().filter(|(_, used)| *used).map(|(name, _)| *name).collect();
+    let forms = "words are compared whole, so other forms of them may be there (bolt, bolts)";
     if used.is_empty() {
-        "Nothing found.".to_owned()
+        format!("Nothing found: {forms}.")
     } else {
-        format!("Nothing found. Try without {}.", used.join(", "))
+        let dated = args.from.is_some() || args.to.is_some();
+        let dated = if dated { " What has no date is left out by --from and --to." } else { "" };
+        format!("Nothing found. Try without {}; or {forms}.{dated}", used.join(", "))
     }
 }
 

@@ -60,8 +60,15 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let outcome = match target(args, context)? {
         Target::Stream(name) => verify_stream(&runtime, context, &mut input::stdin()?.lock(), &name, 0, &mut report),
         Target::File(file, name) => {
-            let mut stream = File::open(&file).map_err(|error| Failure::io("read the file", &file, &error))?;
+            let fail = |error: io::Error| Failure::io("read the file", &file, &error);
+            let mut stream = File::open(&file).map_err(fail)?;
             let size = stream.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+            let mut beginning = Vec::new();
+            (&mut stream).take(TAR_HEADER as u64).read_to_end(&mut beginning).map_err(fail)?;
+            if let Some(failure) = packed(&beginning) {
+                return Err(failure.at_path(name.shown));
+            }
+            let mut stream = io::Cursor::new(beginning).chain(stream);
             verify_stream(&runtime, context, &mut stream, &name, size, &mut report)
         }
         Target::Directory(root) => {
@@ -90,6 +97,23 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     // Whoever names something to be checked must not take "nothing there" for "nothing wrong".
     let is_idle = args.path.is_some() && outcome.health == Health::Empty;
     Ok(if outcome.ok && !is_idle { Exit::DONE } else { Exit::NOTHING })
+}
+
+/// Bytes of a tar archive's first header, and where its signature is in it.
+const TAR_HEADER: usize = 512;
+const TAR_SIGNATURE: std::ops::Range<usize> = 257..262;
+
+/// A backup holds archives and is none: every line of it would be a finding.
+fn packed(beginning: &[u8]) -> Option<Failure> {
+    if beginning.get(TAR_SIGNATURE) != Some(b"ustar") {
+        return None;
+    }
+    Some(if beginning.starts_with(b"recollex-backup.json\0") {
+        Failure::usage("backup", "this is a backup of a workspace, not an archive of a conversation")
+            .next("`recollex restore FILE --dry-run` checks a backup to its last byte and says what it would change")
+    } else {
+        Failure::usage("packed", "this is a tar archive, not an archive of a conversation").next("unpack it first")
+    })
 }
 
 enum Target {
@@ -361,6 +385,18 @@ mod tests {
 
     fn counts() -> Counts {
         Counts { source_files: 1, frames: 52, legacy_records: None, topic_files: 0, blocks: None, bytes: 900 }
+    }
+
+    #[test]
+    fn a_backup_is_told_from_an_archive() {
+        let mut header = [0; TAR_HEADER];
+        header[..20].copy_from_slice(b"recollex-backup.json");
+        assert!(packed(&header).is_none());
+        header[TAR_SIGNATURE].copy_from_slice(b"ustar");
+        assert_eq!(packed(&header).unwrap().reason, "backup");
+        header[0] = b'x';
+        assert_eq!(packed(&header).unwrap().reason, "packed");
+        assert!(packed(b"<!-- openprogram").is_none());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn looks(beginning: &[u8]) -> Option<Looks> {
         return Some(Looks::Html);
     }
     let keys = Keys::of(text)?;
-    let has = |name: &str| keys.found.iter().any(|key| *key == name.as_bytes());
+    let has = |name: &str| keys.found.contains(&name.as_bytes());
     let format = if has("mapping") && (has("current_node") || has("title") || has("create_time")) {
         ImportFormat::Chatgpt
     } else if has("chat_messages") {

@@ -26,6 +26,8 @@ use ledger::{End, Ledger};
 use pieces::{Piece, Pieces};
 use source::{Input, LeftOut, Operand};
 
+pub use looks::{Looks, looks, name, title};
+
 /// Runs the verb.
 pub fn run(args: &Import, context: &Context) -> Result<Exit, Failure> {
     let options = options(args)?;
@@ -237,7 +239,7 @@ fn failed(error: Error, input: Option<&Input>) -> Failure {
     failure.next(next)
 }
 
-/// How many of a conversation's records are worth a word.
+/// Whether a conversation had nothing to keep in it.
 fn is_empty(it: &ImportedConversation) -> bool {
     it.archived == 0 && it.already == 0 && it.differs.is_empty()
 }
