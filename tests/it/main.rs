@@ -6,6 +6,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod damage;
+mod home;
 mod layers;
 mod limits;
 mod python;

@@ -136,7 +136,7 @@ fn directory(format: Format, seed: u64, bytes: u64, root: &Path) -> io::Result<M
     while made.bytes < bytes {
         let conversation = Conversation::new(seed, made.conversations);
         // As many projects as a person has, so that no directory becomes enormous.
-        let project = root.join(format!("-home-ada-project-{:03}", made.conversations / 500));
+        let project = root.join(format!("-srv-boat-{:03}", made.conversations / 500));
         if format == Format::ClaudeCode {
             fs::create_dir_all(&project)?;
             let mut text = Vec::new();
@@ -395,7 +395,7 @@ impl Conversation {
             };
             all.push(json!({
                 "parentUuid": self.parent_id(message), "isSidechain": false, "userType": "external",
-                "cwd": "/home/ada/project", "sessionId": self.id, "version": "2.0.14", "gitBranch": "main",
+                "cwd": "/srv/boat", "sessionId": self.id, "version": "2.0.14", "gitBranch": "main",
                 "type": kind, "message": body, "uuid": message.id,
                 // Claude Code always says when.
                 "timestamp": iso(message.time.unwrap_or(self.began)),

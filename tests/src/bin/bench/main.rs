@@ -8,11 +8,13 @@
 //! | `frames` | reading and writing frames, natively and in wasm |
 //! | `store` | turns and commits, against the size of what is there |
 //! | `medium` | syncs of a commit, recovery after a death |
+//! | `import` | exports taken in: speed and memory, against their size |
 //! | `shipped` | sizes of the components, the command as a process |
 //!
 //! A further module has its `BENCHMARKS` and a line in [`AREAS`].
 
 mod frames;
+mod import;
 mod line;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod medium;
@@ -52,6 +54,7 @@ const AREAS: &[&[Benchmark]] = &[
     // These trace a process, as Linux can.
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     medium::BENCHMARKS,
+    import::BENCHMARKS,
     shipped::BENCHMARKS,
 ];
 

@@ -56,7 +56,7 @@ fn status(name: &'static str) -> Measured {
 }
 
 /// The `recollex` beside this program, if this is a release build and it is there.
-fn release_binary() -> Option<PathBuf> {
+pub fn release_binary() -> Option<PathBuf> {
     let binary = std::env::current_exe().ok()?.with_file_name("recollex");
     (!cfg!(debug_assertions) && binary.is_file()).then_some(binary)
 }
