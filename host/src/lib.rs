@@ -35,6 +35,7 @@
 
 pub mod bindings;
 mod call;
+mod clock;
 mod error;
 mod imports;
 mod limits;
@@ -51,6 +52,7 @@ mod versions;
 pub use bindings::archive_view;
 pub use bindings::types::{self, Tier};
 pub use bindings::workspace;
+pub use clock::{Clock, SystemClock};
 pub use error::Error;
 pub use limits::Limits;
 pub use observer::Observer;

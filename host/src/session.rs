@@ -17,6 +17,7 @@ use crate::bindings::workspace::{
     NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
 };
 use crate::call;
+use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::imports::Host;
 use crate::lock::{FileLock, Lock};
@@ -37,13 +38,29 @@ pub struct OpenOptions {
     pub settings: Vec<Setting>,
     /// Hears the component's log lines, events and progress.
     pub observer: Arc<dyn Observer>,
+    /// Tells the component the time.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl OpenOptions {
-    /// For a caller of this tier, with no settings, in UTC, with no observer.
+    /// For a caller of this tier, with no settings, in UTC, with no observer, by the machine's clock.
     #[must_use]
     pub fn new(tier: Tier) -> Self {
-        Self { tier: Some(tier), principal: None, time_zone: None, settings: Vec::new(), observer: Arc::new(Silent) }
+        Self {
+            tier: Some(tier),
+            principal: None,
+            time_zone: None,
+            settings: Vec::new(),
+            observer: Arc::new(Silent),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// On behalf of this principal.
+    #[must_use]
+    pub fn principal(mut self, principal: impl Into<String>) -> Self {
+        self.principal = Some(principal.into());
+        self
     }
 
     /// With one more setting.
@@ -57,6 +74,13 @@ impl OpenOptions {
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
+        self
+    }
+
+    /// By this clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
         self
     }
 }
@@ -273,7 +297,8 @@ impl Session {
     /// Starts an instance and opens the workspace in it.
     fn start(&self) -> Result<Live, Error> {
         let Medium { store, lock } = self.medium.clone();
-        let host = Host::new(store, lock, Arc::clone(&self.options.observer), self.runtime.limits().clone());
+        let OpenOptions { observer, clock, .. } = self.options.clone();
+        let host = Host::new(store, lock, observer, clock, self.runtime.limits().clone());
         let options = workspace::OpenOptions {
             tier: self.options.tier,
             principal: self.options.principal.clone(),

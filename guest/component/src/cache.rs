@@ -71,9 +71,9 @@ pub(crate) fn append(name: &str, length: u64, data: &[u8]) -> bool {
 
 /// Forgets what is known of the records of the archive at `path`.
 pub(crate) fn forget_archive(path: &str) {
-    let ArchiveFiles { head, rows, ids } = ArchiveFiles::of(path);
+    let ArchiveFiles { head, rows, ids, chunks } = ArchiveFiles::of(path);
     // The head first: without it the others say nothing.
-    for name in [head, rows, ids] {
+    for name in [head, rows, ids, chunks] {
         let _ = done(&name, store::drop_cache(&name));
     }
 }

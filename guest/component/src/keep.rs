@@ -17,7 +17,7 @@ use crate::session::{Session, about, generation, new_workspace_id, refused, work
 use crate::tree;
 
 /// How often a change is planned again because another program came in between.
-const PLAN_TRIES: u32 = 4;
+pub(crate) const PLAN_TRIES: u32 = 4;
 
 /// Keeps a batch, all of it or nothing, with what it says of branches, under the lock, and makes the workspace where there
 /// is none. `beside` says what else

@@ -8,10 +8,12 @@
 
 mod bindings;
 mod cache;
+mod clock;
 mod convert;
 mod import;
 mod keep;
 mod panic;
+mod promote;
 mod read;
 mod records;
 mod search;
@@ -21,6 +23,7 @@ mod shared;
 mod survey;
 mod tree;
 mod troubles;
+mod unpaired;
 
 use bindings::exports::recollex::memory::workspace;
 

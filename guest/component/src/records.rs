@@ -1,17 +1,20 @@
 //! What is known of an archive before something is added to it, and what is kept of it afterwards.
 //!
 //! A long archive has a record table in the cache (core's `table`): while it is about the version that is there, nothing
-//! of the archive is read but records that have to be compared and the chunk that the digest goes on from. Otherwise the
-//! archive is read once, and its table made from that. Knows how to fetch and keep; what it all means core knows.
+//! of the archive is read but records that have to be compared or changed and the chunks that the digest needs. Otherwise
+//! the archive is read once, and its table made from that. Knows how to fetch and keep; what it all means core knows.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 
-use recollex_core::digest::{Digest, FileHasher};
-use recollex_core::ids::Location;
-use recollex_core::source::{Batch, Change, Existing, ExistingScan, FrameRef, Limits, Resume, Scanner, Stored, Tail};
+use recollex_core::digest::{CHUNK_BYTES, Chunks, Digest, FileDigest, FileHasher, Hasher};
+use recollex_core::ids::{Location, SourceId};
+use recollex_core::source::{
+    Batch, Change, Existing, ExistingScan, Fault, FrameRef, Limits, Resume, Scanner, Stored, Tail,
+};
 use recollex_core::table::{
     ARCHIVE_BYTES_MIN, ArchiveFiles, ArchiveHead, FileState, FileTable, IdIndex, Key, REST_MAX, Row, RowLog, Rows,
-    merge_keys, row_key, rows_length, rows_range,
+    chunks_range, merge_keys, read_chunks, row_key, rows_length, rows_range, write_chunks,
 };
 
 use crate::bindings::recollex::memory::store::{Area, Entry, Expect, Stamp, StoreError};
@@ -86,6 +89,12 @@ impl RecordTable {
         self.page.as_ref().map(|(_, page)| page.as_slice())
     }
 
+    /// The digests of the archive's whole chunks, if they were kept.
+    fn chunks(&self) -> Option<Vec<Digest>> {
+        let kept = &self.head.chunks;
+        read_chunks(&cache::read(&self.files.chunks, chunks_range(kept.count()))?, kept)
+    }
+
     /// The keys of all rows, ascending, those of `later` included.
     fn keys(&self, later: &[(Key, u32)]) -> Option<Vec<(Key, u32)>> {
         let mut sorted = Vec::new();
@@ -128,10 +137,10 @@ pub(crate) fn read_frame(
     Ok(())
 }
 
-/// An archive that something may be added to.
+/// An archive that something may be changed in.
 pub(crate) struct Archive {
     path: String,
-    /// What must still be there when something is added.
+    /// What must still be there when something is changed.
     pub(crate) expect: Expect,
     at: Resume,
     basis: Basis,
@@ -174,6 +183,58 @@ impl Archive {
             return Ok((archive, existing));
         }
         Self::read(batch, &entry, limits, files)
+    }
+
+    /// Hands the frame with this id on, if the archive has it, and says what is wrong with the archive, as far as it was
+    /// read: one with a table is sound.
+    pub(crate) fn find(
+        entry: &Entry,
+        id: &SourceId,
+        limits: &Limits,
+        files: &mut FileTable,
+        sink: &mut dyn FnMut(&FrameRef<'_>),
+    ) -> Result<(Self, Option<Fault>), StoreError> {
+        let path = entry.path.clone();
+        let expect = Expect::Same(entry.stamp.clone());
+        if let Some(mut table) = RecordTable::open(&path, &entry.stamp, limits) {
+            let row = table.find(&row_key(&id.digest()));
+            let mut is_as_said = matches!(row, Some(None));
+            if let Some(Some(row)) = row.filter(|row| row.as_ref().is_some_and(|row| row.is_of(&id.digest()))) {
+                read_frame(&path, &entry.stamp, &row, limits, &mut |frame| {
+                    if frame.id == id.as_str() {
+                        is_as_said = true;
+                        sink(frame);
+                    }
+                })?;
+            }
+            if is_as_said {
+                return Ok((Self { path, expect, at: table.head.at, basis: Basis::Table(table) }, None));
+            }
+        }
+        let mut log = RowLog::new(&path, limits);
+        let mut frames = 0;
+        let mut add = |frame: &FrameRef<'_>| {
+            frames += 1;
+            log.push(frame, None);
+            if frame.id == id.as_str() {
+                sink(frame);
+            }
+        };
+        let mut scanner = Scanner::new(Some(Location::of_path(&path)), limits);
+        let mut hasher = FileHasher::new();
+        let mut reader = Reader::new(Area::Tree, entry);
+        while let Some(piece) = reader.next()? {
+            hasher.push(piece.as_bytes());
+            match piece {
+                Piece::Text(text) => scanner.push_text(&text, &mut add),
+                Piece::Bytes(bytes) => scanner.push_bytes(&bytes, &mut add),
+            }
+        }
+        let end = scanner.finish(&mut add);
+        let at = Resume { bytes: end.bytes, lines: end.valid_prefix_lines, tail: end.tail };
+        let settled = !entry.stamp.racy || files.known(&path, &tree::version(&entry.stamp)).is_some();
+        let basis = Basis::Read { frames, log, hasher, settled };
+        Ok((Self { path, expect, at, basis }, end.invalid_utf8.or(end.fault)))
     }
 
     fn absent(path: &str, expect: Expect, limits: &Limits) -> (Self, Existing) {
@@ -237,7 +298,7 @@ impl Archive {
             Basis::Read { settled: false, .. } => return,
             Basis::Read { frames, log, hasher, .. } => (log, Some(hasher), (frames, None)),
             Basis::Table(table) => {
-                let hasher = go_on(&self.path, stamp, &table.head, change.from.bytes);
+                let hasher = go_on(&self.path, stamp, table.head.chunks.clone(), change.from.bytes);
                 (RowLog::resume(table.head.rows, table.head.chain), hasher, (table.head.rows, Some(table)))
             }
         };
@@ -249,7 +310,26 @@ impl Archive {
         let end = scanner.finish(&mut add);
         let Some(at) = end.resume() else { return };
         let version = Version { path: &self.path, stamp, at, frames: frames.saturating_add(end.frames) };
-        version.keep(hasher, &log, table.as_ref(), limits, files);
+        version.keep(hasher.finish(), &log, table.as_ref(), limits, files);
+    }
+
+    /// Keeps what is known of the archive now: these bytes were replaced by as many, without a change to where anything
+    /// stands, which made the version `stamp`.
+    pub(crate) fn keep_replaced(self, bytes: Range<u64>, stamp: &Stamp, limits: &Limits, files: &mut FileTable) {
+        if stamp.racy || stamp.size != self.at.bytes {
+            return;
+        }
+        let (frames, log, sums, table) = match self.basis {
+            Basis::Read { settled: false, .. } => return,
+            Basis::Read { frames, log, hasher, .. } => (frames, log, Some(hasher.finish().added), None),
+            Basis::Table(table) => {
+                let log = RowLog::resume(table.head.rows, table.head.chain);
+                (table.head.rows, log, table.chunks(), Some(table))
+            }
+        };
+        let Some(digest) = sums.and_then(|sums| rehash(&self.path, stamp, sums, bytes)) else { return };
+        let version = Version { path: &self.path, stamp, at: self.at, frames };
+        version.keep(digest, &log, table.as_ref(), limits, files);
     }
 
     /// Keeps what reading it has shown; nothing was added.
@@ -261,7 +341,7 @@ impl Archive {
             // It is reliable, whatever a stamp taken now says.
             let stamp = &Stamp { racy: false, ..stamp.clone() };
             let version = Version { path: &self.path, stamp, at: self.at, frames: *frames };
-            version.keep(hasher.clone(), log, None, limits, files);
+            version.keep(hasher.clone().finish(), log, None, limits, files);
         }
     }
 }
@@ -311,9 +391,29 @@ fn from_table(
     Some((existing, table))
 }
 
-/// The hash of the archive's first `bytes` bytes, going on behind its whole chunks.
-fn go_on(path: &str, stamp: &Stamp, head: &ArchiveHead, bytes: u64) -> Option<FileHasher> {
-    let mut hasher = FileHasher::resume(head.chunks.clone());
+/// The digest of the archive in its version `stamp`, in which these bytes are not what they were when its whole chunks had
+/// these digests: only their chunks are read, and the one at the end.
+fn rehash(path: &str, stamp: &Stamp, mut sums: Vec<Digest>, bytes: Range<u64>) -> Option<FileDigest> {
+    let chunk = CHUNK_BYTES as u64;
+    for number in bytes.start / chunk..bytes.end.div_ceil(chunk) {
+        // None: it lies in the chunk at the end.
+        let Some(sum) = sums.get_mut(usize::try_from(number).ok()?) else { continue };
+        let mut hasher = Hasher::new();
+        let range = number * chunk..(number + 1) * chunk;
+        let mut reader = Reader::part(Area::Tree, path, stamp, range);
+        while let Some(piece) = reader.next().ok()? {
+            hasher.push(piece.as_bytes());
+        }
+        *sum = hasher.finish();
+    }
+    let end = go_on(path, stamp, Chunks::of(&sums), stamp.size)?.finish();
+    // The end was no whole chunk before, and is none now.
+    Some(FileDigest { added: sums, ..end })
+}
+
+/// The hash of the archive's first `bytes` bytes, going on behind these whole chunks.
+fn go_on(path: &str, stamp: &Stamp, chunks: Chunks, bytes: u64) -> Option<FileHasher> {
+    let mut hasher = FileHasher::resume(chunks);
     let mut reader = Reader::part(Area::Tree, path, stamp, hasher.offset()..bytes);
     while let Some(piece) = reader.next().ok()? {
         hasher.push(piece.as_bytes());
@@ -331,16 +431,15 @@ struct Version<'a> {
 
 impl Version<'_> {
     /// Keeps it: its record table, if it is long enough for one, and its line in the file table. `log` has all rows, or
-    /// those that come behind `table`.
+    /// those that come behind `table`; `digest` has all whole chunks, or those that come behind.
     fn keep(
         &self,
-        hasher: FileHasher,
+        digest: FileDigest,
         log: &RowLog,
         table: Option<&RecordTable>,
         limits: &Limits,
         files: &mut FileTable,
     ) {
-        let digest = hasher.finish();
         let state = FileState { root: digest.root, frames: self.frames, clean: true };
         files.note(self.path, &tree::version(self.stamp), state);
         let Some(rows) = log.bytes().filter(|_| self.stamp.size >= ARCHIVE_BYTES_MIN) else { return };
@@ -352,8 +451,9 @@ impl Version<'_> {
             rows: log.rows(),
             chain: log.chain(),
         };
-        let Some(head) = head.write(self.path, limits) else { return };
         let names = ArchiveFiles::of(self.path);
+        let all = head.chunks.count();
+        let Some(head) = head.write(self.path, limits) else { return };
         let written = match table {
             Some(table) => cache::append(&names.rows, rows_length(table.head.rows), rows),
             None => cache::put(&names.rows, rows),
@@ -371,6 +471,14 @@ impl Version<'_> {
                 cache::put(&names.ids, &IdIndex::write(&keys, log.chain()));
             }
         }
+        // Unless all of them are here, they come behind those that are kept. Where that goes wrong they are not sound, and
+        // the next change that needs them reads the archive.
+        let before = all.saturating_sub(digest.added.len() as u64);
+        match (before, write_chunks(&digest.added)) {
+            (0, sums) => cache::put(&names.chunks, &sums),
+            (_, sums) if sums.is_empty() => true,
+            (before, sums) => cache::append(&names.chunks, chunks_range(before).end, &sums),
+        };
         // Last: it is what says that the others are sound.
         cache::put(&names.head, &head);
     }

@@ -4,7 +4,7 @@
 
 use recollex_core::ids::is_internal_path;
 use recollex_core::session::{Backend, LineWindow, Settings, WorkspaceId};
-use recollex_core::source::{Batch, BatchError, Tier};
+use recollex_core::source::{Batch, BatchError, Plan, Tier};
 use recollex_core::table::FileTable;
 use recollex_core::trust::{Verb, authorise, keep_to_caller};
 
@@ -15,11 +15,13 @@ use crate::cache;
 use crate::convert;
 use crate::keep;
 use crate::panic;
+use crate::promote;
 use crate::read::{self, Target};
 use crate::search;
 use crate::survey::{Depth, Survey, Verification};
 use crate::tree;
 use crate::troubles;
+use crate::unpaired;
 
 /// How often a read is begun again for the same reason.
 const READ_TRIES: u32 = 16;
@@ -58,6 +60,12 @@ impl Session {
             }
             error => convert::commit_error(error),
         }
+    }
+
+    /// What a caller is told of a batch that was kept.
+    pub(crate) fn archived(&self, plan: Plan, files: FileTable) -> Result<wit::Archived, wit::Error> {
+        let turns = plan.records.into_iter().map(keep::archived).collect();
+        Ok(wit::Archived { turns, revision: self.revision(files)? })
     }
 
     pub(crate) fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
@@ -133,28 +141,22 @@ impl wit::GuestSession for Session {
         let mut records: Vec<_> = turns.into_iter().map(convert::new_record).collect();
         keep_to_caller(self.tier, self.principal.as_deref(), self.settings.owner_principal.as_deref(), &mut records)
             .map_err(refused)?;
-        let batch = Batch::check(records, &limits).map_err(|error| match error {
-            BatchError::Refused(problems) => refused(problems),
-            BatchError::Limit(limit) => convert::limit(limit),
-        })?;
+        let batch = Batch::check(records, &limits).map_err(unfit)?;
         let mut files = self.files();
         let plan = keep::keep(self, &batch, "archive", &mut files, |_| Ok(Vec::new()))?;
-        Ok(wit::Archived {
-            turns: plan.records.into_iter().map(keep::archived).collect(),
-            revision: self.revision(files)?,
-        })
+        self.archived(plan, files)
     }
 
     fn archive_numbered(&self, _turns: Vec<wit::NumberedTurn>) -> Result<wit::Archived, wit::Error> {
         Err(placeholder())
     }
 
-    fn archive_unpaired(&self, _message: wit::UnpairedMessage) -> Result<wit::Archived, wit::Error> {
-        Err(placeholder())
+    fn archive_unpaired(&self, message: wit::UnpairedMessage) -> Result<wit::Archived, wit::Error> {
+        unpaired::archive(self, message)
     }
 
-    fn promote(&self, _source_id: String) -> Result<wit::Promotion, wit::Error> {
-        Err(placeholder())
+    fn promote(&self, source_id: String) -> Result<wit::Promotion, wit::Error> {
+        promote::promote(self, &source_id)
     }
 
     fn start_import(&self, _options: wit::ImportOptions) -> Result<wit::Importing, wit::Error> {
@@ -212,6 +214,14 @@ fn settled<T>(mut read: impl FnMut(bool) -> Result<T, wit::Error>) -> Result<T, 
 
 pub(crate) fn refused(problems: Vec<recollex_core::source::Problem>) -> wit::Error {
     wit::Error::Refused(problems.into_iter().map(convert::problem_of).collect())
+}
+
+/// A batch that cannot be kept.
+pub(crate) fn unfit(error: BatchError) -> wit::Error {
+    match error {
+        BatchError::Refused(problems) => refused(problems),
+        BatchError::Limit(limit) => convert::limit(limit),
+    }
 }
 
 /// A listing of the whole workspace failed.

@@ -67,6 +67,7 @@ impl Hasher {
 #[derive(Clone, Default)]
 pub struct FileHasher {
     chunks: Chunks,
+    added: Vec<Digest>,
     open: Sha256,
     open_bytes: usize,
 }
@@ -78,6 +79,8 @@ pub struct FileDigest {
     pub root: Digest,
     /// Of its whole chunks: what [`FileHasher::resume`] takes.
     pub chunks: Chunks,
+    /// The digests of those whole chunks that this hasher hashed: all of them, or those behind where it was resumed.
+    pub added: Vec<Digest>,
 }
 
 /// The outer hash of a file behind its whole chunks, however many there are.
@@ -90,6 +93,18 @@ pub struct Chunks {
 impl Chunks {
     /// Length of [`Chunks::to_bytes`].
     pub const BYTES: usize = 8 + 104;
+
+    /// Of whole chunks with these digests, in their order.
+    pub fn of(digests: &[Digest]) -> Self {
+        let mut chunks = Self::default();
+        digests.iter().for_each(|digest| chunks.add(*digest));
+        chunks
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.whole
+    }
 
     /// Bytes of the file that are covered.
     pub fn offset(&self) -> u64 {
@@ -158,7 +173,9 @@ impl FileHasher {
             self.open.update(now);
             self.open_bytes += now.len();
             if self.open_bytes == CHUNK_BYTES {
-                self.chunks.add(Digest(self.open.finalize_reset().into()));
+                let chunk = Digest(self.open.finalize_reset().into());
+                self.chunks.add(chunk);
+                self.added.push(chunk);
                 self.open_bytes = 0;
             }
             bytes = later;
@@ -171,7 +188,7 @@ impl FileHasher {
         if self.open_bytes > 0 {
             root.update(self.open.finalize());
         }
-        FileDigest { root: Digest(root.finalize().into()), chunks: self.chunks }
+        FileDigest { root: Digest(root.finalize().into()), chunks: self.chunks, added: self.added }
     }
 }
 
@@ -216,8 +233,12 @@ mod tests {
 
         let mut afresh = FileHasher::new();
         afresh.push(&bytes);
-        assert_eq!(after.finish(), afresh.finish());
+        let (after, afresh) = (after.finish(), afresh.finish());
+        assert_eq!((after.root, &after.chunks), (afresh.root, &afresh.chunks));
+        assert_eq!(after.added, afresh.added[1..]);
+        assert_eq!(Chunks::of(&afresh.added), afresh.chunks);
     }
+
     #[test]
     fn the_stored_state_has_the_form_that_caches_hold() {
         let mut hasher = FileHasher::new();

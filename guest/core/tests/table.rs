@@ -2,14 +2,15 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recollex_core::digest::{Chunks, Digest, FileHasher};
+use recollex_core::digest::{CHUNK_BYTES, Chunks, Digest, FileHasher};
 use recollex_core::ids::{Location, Revision};
 use recollex_core::source::{
-    Batch, EntryKind, Finding, FrameRef, Given, Limits, NewRecord, Resume, Scanner, Summary, Tail, Verifier,
+    Batch, EntryKind, Finding, FrameRef, Given, Limits, Metadata, NewRecord, Resume, Scanner, Summary, Tail, Trust,
+    Verifier,
 };
 use recollex_core::table::{
-    ArchiveFiles, ArchiveHead, FileState, FileTable, IdIndex, Key, ROWS_MAX, RowLog, Rows, Save, Stamp, merge_keys,
-    row_key, rows_length, rows_range,
+    ArchiveFiles, ArchiveHead, FileState, FileTable, IdIndex, Key, ROWS_MAX, RowLog, Rows, Save, Stamp, chunks_range,
+    merge_keys, read_chunks, row_key, rows_length, rows_range, write_chunks,
 };
 use std::collections::BTreeMap;
 
@@ -278,7 +279,6 @@ fn rows_say_where_the_frames_are() {
     for (number, (row, (id, offset))) in all.rows.iter().zip(&ids).enumerate() {
         assert!(row.is_of(&Digest::of(id.as_bytes())) && row.offset == *offset);
         assert_eq!(row.has_content(&Digest::of(id.as_bytes())), number % 3 == 0);
-        assert_eq!(row.trusted, number % 2 == 0);
         // The frame stands alone there.
         let resume = Resume { bytes: row.offset, lines: row.line - 1, tail: Tail::AfterBlank };
         let mut found = 0;
@@ -293,6 +293,33 @@ fn rows_say_where_the_frames_are() {
         scanner.push_text(&text[row.offset as usize..end as usize], &mut check);
         assert!(scanner.finish(&mut check).complete);
         assert_eq!(found, 1);
+    }
+}
+
+/// Promoting a record changes no row of its archive, however the rows come about.
+#[test]
+fn rows_do_not_depend_on_trust() {
+    let text = text(0..20);
+    let metadata = |trust| Metadata { trust, ..Metadata::absent() }.encode();
+    let promoted = text.replace(&metadata(Trust::Pending), &metadata(Trust::Trusted));
+    assert_ne!(text, promoted);
+    assert_eq!(log(&text).0.bytes(), log(&promoted).0.bytes());
+}
+
+#[test]
+fn chunks_are_sound_if_the_head_s_state_comes_of_them() {
+    let mut hasher = FileHasher::new();
+    hasher.push(&vec![7; CHUNK_BYTES * 3 + 1]);
+    let digest = hasher.finish();
+    let bytes = write_chunks(&digest.added);
+    assert_eq!(bytes.len() as u64, chunks_range(digest.chunks.count()).end);
+    assert_eq!(read_chunks(&bytes, &digest.chunks), Some(digest.added.clone()));
+    assert_eq!(read_chunks(&bytes[..64], &digest.chunks), None);
+    assert_eq!(read_chunks(&bytes[..95], &digest.chunks), None);
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        assert_eq!(read_chunks(&flipped, &digest.chunks), None, "byte {at}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the component imports, as this host gives it.
 //!
 //! Each `impl` below is one interface of `wit/`, in the order of `wit/worlds.wit`. They pass on: the store and the lock
-//! to their traits, the log to the session's observer, the clock and randomness to the system. What is decided here is
+//! to their traits, log and time to the session's observer and clock, randomness to the system. What is decided here is
 //! only how much of each a component may have. The errors that the contract names are answers; an `Err` of wasmtime's
 //! stops the component.
 
@@ -15,6 +15,7 @@ use wasmtime::component::{Resource, ResourceTable};
 use crate::bindings::memory::recollex::memory as wit;
 use crate::bindings::memory::wasi;
 use crate::call::Metered;
+use crate::clock::Clock;
 use crate::limits::{Limits, Meter, RANDOM_BYTES};
 use crate::lock::Lock;
 use crate::observer::Observer;
@@ -42,15 +43,22 @@ pub(crate) struct Host {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
     observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
     guards: ResourceTable,
     meter: Meter,
 }
 
 impl Host {
-    pub fn new(store: Arc<dyn Store>, lock: Arc<dyn Lock>, observer: Arc<dyn Observer>, limits: Limits) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        lock: Arc<dyn Lock>,
+        observer: Arc<dyn Observer>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> Self {
         let mut guards = ResourceTable::new();
         guards.set_max_capacity(GUARDS);
-        Self { store, lock, observer, guards, meter: Meter::new(limits) }
+        Self { store, lock, observer, clock, guards, meter: Meter::new(limits) }
     }
 }
 
@@ -64,7 +72,7 @@ impl wasi::clocks::wall_clock::Host for Host {
     fn now(&mut self) -> wasmtime::Result<wasi::clocks::wall_clock::Datetime> {
         self.meter.count_call()?;
         // A clock before 1970 is a clock that is not set.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(wasi::clocks::wall_clock::Datetime { seconds: now.as_secs(), nanoseconds: now.subsec_nanos() })
     }
 }
@@ -438,9 +446,18 @@ mod tests {
         }
     }
 
+    /// A moment at which the clock stands.
+    struct At;
+
+    impl Clock for At {
+        fn now(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH + Duration::from_millis(1_800_000_000_500)
+        }
+    }
+
     fn host(limits: Limits) -> (Arc<Probe>, Host) {
         let probe = Arc::new(Probe::default());
-        let mut host = Host::new(probe.clone(), probe.clone(), probe.clone(), limits);
+        let mut host = Host::new(probe.clone(), probe.clone(), probe.clone(), Arc::new(At), limits);
         host.meter.begin();
         (probe, host)
     }
@@ -597,6 +614,16 @@ mod tests {
         let (_, mut host) = host(Limits { output_bytes: 10 * LINE as u64, ..Limits::default() });
         let written = (0..100).take_while(|_| host.write(wit::log::Level::Debug, String::new()).is_ok()).count();
         assert_eq!(written, 10);
+    }
+
+    #[test]
+    fn time_is_what_the_clock_says() {
+        use wasi::clocks::wall_clock::Host as _;
+        let (_, mut host) = host(Limits::default());
+        let now = host.now().expect("no trap");
+        assert_eq!((now.seconds, now.nanoseconds), (1_800_000_000, 500_000_000));
+        host.clock = Arc::new(SystemTime::UNIX_EPOCH - Duration::from_secs(1));
+        assert_eq!(host.now().expect("no trap").seconds, 0);
     }
 
     #[test]

@@ -13,7 +13,9 @@ mod frames_parse;
 mod frames_write;
 mod ids;
 mod input;
+pub mod promote;
 mod topics_parse;
+pub mod unpaired;
 pub mod workload;
 
 use std::borrow::Cow;
@@ -53,7 +55,9 @@ const FILES: &[(&str, Runner)] = &[
     ("frames_parse", frames_parse::observe),
     ("frames_write", frames_write::observe),
     ("ids", ids::observe),
+    ("promote", promote::observe),
     ("topics_parse", topics_parse::observe),
+    ("unpaired_archive", unpaired::observe),
 ];
 
 /// What one row came to once it was held against its expectation.

@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use recollex::types::Tier;
-use recollex::workspace::Turn;
+use recollex::workspace::{Turn, UnpairedMessage};
 use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
-use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, timestamp};
+use recollex_test_rows::unpaired::{self, Given};
+use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, promote, timestamp};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
@@ -51,11 +53,7 @@ impl Component {
         }
         let directory = tempfile::tempdir()?;
         let root = directory.path().join("workspace");
-        for (path, content) in input.field("existing")?.entries()? {
-            let target = root.join(path);
-            fs::create_dir_all(target.parent().unwrap_or(&root))?;
-            fs::write(target, content.bytes()?)?;
-        }
+        write(&root, &input.field("existing")?)?;
         self.open(&root)?.init().map_err(|error| RowError::Host { doing: "init", error })?;
 
         let mut shown = Vec::new();
@@ -85,6 +83,90 @@ impl Component {
         })))
     }
 
+    /// Vouches for a record, as the caller that the row describes.
+    fn promote(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let directory = tempfile::tempdir()?;
+        let root = directory.path().join("workspace");
+        write(&root, &input.field("files")?)?;
+        self.open(&root)?.init().map_err(|error| RowError::Host { doing: "init", error })?;
+        let authority = input.field("authority")?;
+        let said = |name: &str| authority.maybe(name).and_then(|field| field.value().as_str().map(str::to_owned));
+        let mut options = OpenOptions::new(Tier::Owner).setting("owner.principal", promote::OWNER).setting(
+            "caller",
+            if said("interaction").as_deref() == Some("interactive") { "interactive" } else { "background" },
+        );
+        options.tier = match said("authority_tier").as_deref() {
+            Some("owner") => Some(Tier::Owner),
+            Some("paired") => Some(Tier::Paired),
+            _ => None,
+        };
+        options.principal = said("principal_id");
+        let mut session =
+            Session::open(&self.runtime, &root, options).map_err(|error| RowError::Host { doing: "open", error })?;
+        let before = snapshot(&root)?;
+        match session.promote(input.field("source_id")?.text()?) {
+            Ok(promotion) => {
+                let changed = changed(&before, &snapshot(&root)?);
+                Ok(Outcome::Shown(json!({
+                    "result": {
+                        "source_id": promotion.source_id,
+                        "promoted": promotion.promoted,
+                        "trust_state": "trusted",
+                    },
+                    "changed": changed,
+                })))
+            }
+            Err(error @ recollex::Error::Memory(_)) if error.reason().is_some() => {
+                let unchanged = snapshot(&root)? == before;
+                Ok(if unchanged {
+                    Outcome::Shown(promote::refused())
+                } else {
+                    Outcome::Shown(json!({"unchanged": false}))
+                })
+            }
+            Err(error) => Err(RowError::Host { doing: "promote", error }),
+        }
+    }
+
+    /// Keeps what somebody unpaired said, at the row's time.
+    fn unpaired(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let given = Given::read(input)?;
+        let directory = tempfile::tempdir()?;
+        let root = directory.path().join("workspace");
+        if let Some(quota) = &given.quota {
+            fs::create_dir_all(root.join(".scriptorium"))?;
+            fs::write(root.join(unpaired::QUOTA), quota)?;
+        }
+        let clock = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(given.now);
+        let backend = if given.disabled { "none" } else { "files" };
+        let options = OpenOptions::new(Tier::Owner).setting("backend", backend).clock(clock);
+        let message = &given.message;
+        let message = UnpairedMessage {
+            channel: message.channel.clone(),
+            account: message.account.clone(),
+            chat: message.chat.clone(),
+            message: message.message.clone(),
+            user: message.user.clone(),
+            user_display: message.user_display.clone(),
+            text: message.text.clone(),
+            time: message.time,
+        };
+        let kept =
+            Session::open(&self.runtime, &root, options).and_then(|mut session| session.archive_unpaired(&message));
+        let result = match kept {
+            Ok(archived) => archived.turns.first().map(|turn| turn.id.clone()).unwrap_or_default(),
+            Err(error @ recollex::Error::Memory(_)) if error.reason().is_some() => String::new(),
+            Err(error) => return Err(RowError::Host { doing: "archive unpaired", error }),
+        };
+        let mut files = changed(&BTreeMap::new(), &snapshot(&root)?);
+        if let Some(quota) = files.get_mut(unpaired::QUOTA)
+            && let Some(text) = quota.as_str()
+        {
+            *quota = unpaired::shown_quota(input, text);
+        }
+        Ok(Outcome::Shown(json!({"result": result, "files": files})))
+    }
+
     /// Which archives are whole, by what verification finds; archives that are no text are left out, as rows do.
     fn rescan(&self, root: &Path) -> Result<Map<String, Value>, RowError> {
         let mut faulty: BTreeMap<String, bool> = BTreeMap::new();
@@ -111,6 +193,8 @@ impl Engine for Component {
     fn observe(&mut self, file: &str, input: &Value) -> Result<Outcome, String> {
         match file {
             "frames_write" => self.write_frames(&Input::new(input)).map_err(|error| error.to_string()),
+            "promote" => self.promote(&Input::new(input)).map_err(|error| error.to_string()),
+            "unpaired_archive" => self.unpaired(&Input::new(input)).map_err(|error| error.to_string()),
             _ => Ok(Outcome::not_here("no behaviour of the component, or not yet")),
         }
     }
@@ -141,6 +225,39 @@ fn turn(record: &Input<'_>) -> Result<Turn, Malformed> {
         tier: optional("authority_tier")?,
         trust: text("trust_state")?,
     })
+}
+
+/// Writes a row's files below `root`.
+fn write(root: &Path, files: &Input<'_>) -> Result<(), RowError> {
+    for (path, content) in files.entries()? {
+        let target = root.join(path);
+        fs::create_dir_all(target.parent().unwrap_or(root))?;
+        fs::write(target, content.bytes()?)?;
+    }
+    Ok(())
+}
+
+/// The files that are new or other than before, in the rows' shape: without what is this program's own, with the time
+/// of an audit line as rows write it.
+fn changed(
+    before: &BTreeMap<String, Option<Vec<u8>>>,
+    after: &BTreeMap<String, Option<Vec<u8>>>,
+) -> Map<String, Value> {
+    let is_own = |path: &str| path.starts_with(".scriptorium/recollex") || path == ".scriptorium/workspace-id";
+    let new = after.iter().filter(|(path, content)| !is_own(path) && before.get(*path) != Some(content));
+    new.filter_map(|(path, content)| {
+        let content = content.as_deref()?;
+        let shown = if path == promote::AUDIT { untimed(content).into() } else { bytes_value(content) };
+        Some((path.clone(), shown))
+    })
+    .collect()
+}
+
+/// An audit line with `<now>` for its time, if that is a time.
+fn untimed(line: &[u8]) -> String {
+    let line = String::from_utf8_lossy(line).into_owned();
+    let time = line.strip_prefix("{\"timestamp\":\"").and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    if time.len() > 18 && time.ends_with("+00:00") { line.replacen(time, "<now>", 1) } else { line }
 }
 
 /// Every file below `root` with its bytes, and every directory.

@@ -4,6 +4,7 @@ use super::metadata::{Metadata, Tier, Trust, UNKNOWN};
 use crate::digest::{Digest, Hasher};
 use crate::ids::anchor_of;
 use crate::text::is_whitespace;
+use core::ops::Range;
 
 /// First line of every v2 archive; an empty line follows.
 pub const MARKER: &str = "<!-- openprogram-source-archive:v2 -->";
@@ -131,6 +132,20 @@ pub(super) fn write_head(
     }
     line([META_OPEN, &metadata.encode(), CLOSE]);
     line([COUNT_OPEN, &record_lines.to_string(), CLOSE]);
+}
+
+/// Where in a frame's header, the text from its anchor to its record, the metadata token stands.
+pub fn metadata_token(header: &str) -> Option<Range<usize>> {
+    let mut start = 0;
+    for line in header.split_inclusive('\n') {
+        if let Some(token) = line.strip_prefix(META_OPEN).and_then(|rest| rest.strip_suffix('\n')?.strip_suffix(CLOSE))
+        {
+            let from = start + META_OPEN.len();
+            return Some(from..from + token.len());
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// The content digest of a record (FORMAT.md, "Same record"): SHA-256 over its frame as it would be written with trust

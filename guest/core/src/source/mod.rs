@@ -32,7 +32,7 @@ pub use batch::{Batch, BatchError, NewRecord};
 pub use branches::{BranchLine, Branches, Predecessor};
 pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally, Voice};
 pub use compare::{BranchChange, Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
-pub use frame::{ContentHasher, FrameRef, MARKER, said};
+pub use frame::{ContentHasher, FrameRef, MARKER, metadata_token, said};
 pub use limits::{LimitReached, Limits};
 pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};
 pub use record::{Event, Record, Speaker, first_date};

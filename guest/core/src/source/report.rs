@@ -121,6 +121,8 @@ finding_codes! {
     StaleIndex = "stale-index", Warning;
     /// What only the store knows of a workspace could not be asked.
     StoreSilent = "store-silent", Warning;
+    /// The workspace's settings file cannot be read.
+    BadSettingsFile = "bad-settings-file", Warning;
     /// A line of a branches file that does not say what a record comes behind.
     BadBranchLine = "bad-branch-line", Warning;
     /// A line of a branches file that names a record which its archive does not have.

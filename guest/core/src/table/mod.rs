@@ -3,6 +3,7 @@
 //! - [`FileTable`]: digest, frames and soundness of every file, by path and stamp. One cache file.
 //! - [`ArchiveHead`], [`RowLog`], [`IdIndex`]: the record table of one archive that is long enough to be worth it
 //!   ([`ARCHIVE_BYTES_MIN`]): how it ends, a row a record, and a way to a row from an id that reads a page or two.
+//!   [`read_chunks`]: the parts of its digest, for changes that are no additions.
 //!
 //! All of it is a cache (FORMAT.md, "Caches"): it may be deleted at any time, and whatever is torn, damaged, of another
 //! version or of other settings is noticed and made again. Every part that is read carries a check, and every statement
@@ -11,11 +12,13 @@
 //! Knows the layout of cache files. Must not know where they are kept: it makes bytes, and says which bytes it needs.
 
 mod bytes;
+mod chunks;
 mod files;
 mod head;
 mod ids;
 mod rows;
 
+pub use chunks::{chunks_range, read_chunks, write_chunks};
 pub use files::{FileState, FileTable, Save};
 pub use head::ArchiveHead;
 pub use ids::{IdIndex, Search, merge_keys};
@@ -56,6 +59,8 @@ pub struct ArchiveFiles {
     pub rows: String,
     /// An [`IdIndex`], if there are more than [`REST_MAX`] rows.
     pub ids: String,
+    /// What [`write_chunks`] wrote.
+    pub chunks: String,
 }
 
 impl ArchiveFiles {
@@ -63,6 +68,6 @@ impl ArchiveFiles {
     pub fn of(path: &str) -> Self {
         let name = Digest::of(path.as_bytes()).hex_prefix(32);
         let file = |kind| format!("records/{name}.{kind}");
-        Self { head: file("head"), rows: file("rows"), ids: file("ids") }
+        Self { head: file("head"), rows: file("rows"), ids: file("ids"), chunks: file("chunks") }
     }
 }

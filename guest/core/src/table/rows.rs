@@ -12,7 +12,7 @@
 use super::VERSION;
 use super::bytes::{Check, Reader, check, put_number};
 use crate::digest::Digest;
-use crate::source::{FrameRef, Limits, Trust};
+use crate::source::{FrameRef, Limits};
 use core::ops::Range;
 
 const MAGIC: &[u8; 8] = b"RCLXROWS";
@@ -23,8 +23,6 @@ const CHECK_BYTES: u64 = 8;
 /// Rows that a table has at most; archives of more records have none. It bounds what an index takes in memory, and what
 /// a rebuild hands to the host in one call.
 pub const ROWS_MAX: u64 = 1 << 20;
-
-const TRUSTED: u64 = 1;
 
 /// What an id index sorts by: the beginning of the SHA-256 of a record's id.
 pub type Key = [u8; 12];
@@ -46,8 +44,6 @@ pub struct Row {
     pub line: u64,
     /// How many lines the record has.
     pub lines: u64,
-    /// Whether it may be built on.
-    pub trusted: bool,
 }
 
 impl Row {
@@ -61,7 +57,6 @@ impl Row {
             length: frame.record_length,
             line: frame.anchor_line,
             lines: frame.record_lines,
-            trusted: frame.trust() == Trust::Trusted,
         }
     }
 
@@ -94,9 +89,9 @@ impl Row {
         put_number::<6>(out, self.length)?;
         put_number::<5>(out, self.line)?;
         put_number::<4>(out, self.lines)?;
-        put_number::<1>(out, if self.trusted { TRUSTED } else { 0 })?;
-        // Speaker (4), day (4), length norm (1) and what else the search index will keep here.
-        out.extend_from_slice(&[0; 14]);
+        // Speaker (4), day (4), length norm (1) and what else the search index will keep here. Not trust: a promotion changes
+        // that, and rows are only added.
+        out.extend_from_slice(&[0; 15]);
         Some(())
     }
 
@@ -110,7 +105,6 @@ impl Row {
             length: reader.number::<6>()?,
             line: reader.number::<5>()?,
             lines: reader.number::<4>()?,
-            trusted: reader.number::<1>()? & TRUSTED != 0,
         })
     }
 }
