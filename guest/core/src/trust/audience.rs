@@ -12,6 +12,7 @@ use crate::ids::is_internal_path;
 use crate::source::Tier;
 use crate::text::{caseless, decode, excerpt};
 use serde::Deserialize;
+use std::borrow::Cow;
 
 /// The workspace's settings file, in the runtime directory.
 pub const SETTINGS_PATH: &str = "recollex.json";
@@ -92,7 +93,7 @@ impl Prefix {
         if !fits {
             return Err(InvalidPrefix { shown: excerpt(text.as_bytes()) });
         }
-        let parts = parts(trimmed).into_iter().map(spellings).collect();
+        let parts = parts(trimmed).iter().map(|part| spellings(part)).collect();
         Ok(Self { text: trimmed.to_owned(), parts })
     }
 
@@ -112,11 +113,26 @@ impl Prefix {
     }
 }
 
-/// The parts of a path, the ones that only say how an archive is written left out: `sources/P/_v2/T.md` is `sources/P/T.md`.
-fn parts(path: &str) -> Vec<&str> {
-    let all = path.split('/').enumerate();
+/// The parts of a path by which people know it: what is kept of one conversation is one name, `sources/P/T.md`, whether it is
+/// in `sources/P/_v2/T.md`, in the form before that, or in `sources/P/_branches/T.jsonl`.
+fn parts(path: &str) -> Vec<Cow<'_, str>> {
     let is_source = caseless(path.split('/').next().unwrap_or_default()) == "sources";
-    all.filter(|(at, part)| !(is_source && *at >= 2 && caseless(part) == "_v2")).map(|(_, part)| part).collect()
+    let mut is_of_branches = false;
+    let mut parts: Vec<Cow<'_, str>> = Vec::new();
+    for (at, part) in path.split('/').enumerate() {
+        match caseless(part).as_str() {
+            "_v2" if is_source && at >= 2 => {}
+            "_branches" if is_source && at >= 2 => is_of_branches = true,
+            _ => parts.push(part.into()),
+        }
+    }
+    let file = parts.last().filter(|_| is_of_branches).and_then(|file| file.strip_suffix(".jsonl"));
+    if let Some(file) = file.map(|file| format!("{file}.md"))
+        && let Some(last) = parts.last_mut()
+    {
+        *last = file.into();
+    }
+    parts
 }
 
 /// What a part may be meant by: as it stands, and decoded.
@@ -128,13 +144,13 @@ fn spellings(part: &str) -> Vec<String> {
 
 /// The same of the parts of a file's path: its ending may be left off.
 fn path_parts(path: &str) -> Vec<Vec<String>> {
-    let with_short = |part| {
+    let with_short = |part: &Cow<'_, str>| {
         let mut all = spellings(part);
         let short: Vec<String> = all.iter().filter_map(|part| part.strip_suffix(".md")).map(str::to_owned).collect();
         all.extend(short);
         all
     };
-    parts(path).into_iter().map(with_short).collect()
+    parts(path).iter().map(with_short).collect()
 }
 
 /// Why an audience could not be widened.
@@ -268,6 +284,9 @@ mod tests {
             ("sources/p/t.md", "sources/p/_v2/t.md"),
             ("sources/p/_v2/t.md", "sources/p/t.md"),
             ("sources/p/_v2", "sources/p/t.md"),
+            ("sources/p/t", "sources/p/_branches/t.jsonl"),
+            ("sources/p/_v2/t.md", "sources/p/_branches/t.jsonl"),
+            ("sources/p/_branches/t.jsonl", "sources/p/_v2/t.md"),
             ("Sources/P", "sources/p/_v2/t.md"),
             ("sources/\u{e9}", "sources/E\u{301}/_v2/t.md"),
             ("sources/p/plan a", "sources/p/_v2/plan%20a.md"),

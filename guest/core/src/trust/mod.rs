@@ -10,8 +10,8 @@
 mod audience;
 mod authority;
 mod caller;
+mod float;
 mod promote;
-mod time;
 mod unpaired;
 
 pub use audience::{
@@ -20,5 +20,4 @@ pub use audience::{
 pub use authority::{Authority, CHECK, Capability, Decision, Denied, Verb, authorise, decide, tool_capability};
 pub use caller::keep_to_caller;
 pub use promote::{AUDIT_PATH, Promoter, Promotion, Vouched, damaged};
-pub use time::{iso_utc, python_float};
 pub use unpaired::{Quota, UnpairedLimits, UnpairedMessage, channel_directory, channel_has_room};

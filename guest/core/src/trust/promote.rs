@@ -5,9 +5,9 @@
 //! that takes the record up, unless something cites it already, is for whoever calls this, once there is a writer.
 
 use super::authority::CAPABILITY_DENIED;
-use super::time::iso_utc;
 use crate::ids::SpeakerId;
 use crate::source::{Fault, FindingCode, FrameRef, Metadata, Problem, REDACTED_KIND, Trust, metadata_token};
+use crate::time::{Instant, Zone};
 use serde_json::Value;
 
 /// The runtime directory's log of promotions: a JSON object a line.
@@ -56,13 +56,14 @@ impl Promoter<'_> {
     }
 
     /// The line of the audit log, with its LF: that they vouched for `frame` at `now`, seconds since 1970. Their tier is the
-    /// owner's, or they could not have.
+    /// owner's, or they could not have. A clock that shows no time leaves it empty.
     pub fn audit_line(&self, frame: &Vouched, now: f64) -> String {
         let text = |text: &str| Value::from(text).to_string();
+        let time = Instant::from_seconds(now).map(|instant| instant.iso(&Zone::utc()));
         format!(
             "{{\"timestamp\":{},\"action\":\"promote\",\"source_id\":{},\"principal_id\":{},\"speaker_id\":{},\
              \"authority_tier\":\"owner\"}}\n",
-            text(&iso_utc(now).unwrap_or_default()),
+            text(&time.unwrap_or_default()),
             text(&frame.id),
             text(self.principal.unwrap_or(crate::source::UNKNOWN)),
             text(&frame.speaker_id),

@@ -3,10 +3,11 @@
 //! Whoever is in a group can write there, so what they can fill is bounded: messages in a span of time, bytes of a
 //! channel, bytes of a message. Time is handed in; a clock that is put back neither locks anybody out nor opens the gate.
 
-use super::time::{iso_utc, python_float};
+use super::float::python_float;
 use crate::digest::Digest;
 use crate::source::{NewRecord, Problem, Trust};
 use crate::text::encode_path_part;
+use crate::time::{Instant, Zone};
 use serde_json::Value;
 
 /// So much a message may take beside its text, whatever is said of who said it.
@@ -90,12 +91,9 @@ impl UnpairedMessage {
                 ),
             );
         }
-        let time = iso_utc(self.time);
+        let time = Instant::from_seconds(self.time).map(|instant| instant.iso(&Zone::utc()));
         if time.is_none() {
-            refuse(
-                "invalid-time",
-                "the time is none between the years 1970 and 9999; give seconds since 1970".to_owned(),
-            );
+            refuse("invalid-time", "the time is none between the years 1 and 9999; give seconds since 1970".to_owned());
         }
         let given = |text: String| (!text.is_empty()).then_some(text);
         match time {
@@ -248,7 +246,7 @@ mod tests {
             UnpairedMessage { user: "u".repeat(5000), text: "x".repeat((64 << 10) + 1), time: f64::NAN, ..message() };
         assert_eq!(reasons(long), ["text-too-long", "identity-too-long", "invalid-time"]);
         assert_eq!(reasons(UnpairedMessage { text: String::new(), ..message() }), ["empty-text"]);
-        for time in [f64::INFINITY, -1.0, 253_402_300_800.0] {
+        for time in [f64::INFINITY, -1e12, 253_402_300_800.0] {
             assert_eq!(reasons(UnpairedMessage { time, ..message() }), ["invalid-time"], "{time}");
         }
         let most = UnpairedMessage { text: "x".repeat(64 << 10), ..message() };
