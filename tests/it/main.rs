@@ -1,6 +1,7 @@
 //! Integration tests, in one binary so that everything is linked once. Each module says what it proves.
 
 mod authority;
+mod browser;
 mod cli;
 mod conformance;
 mod contract;

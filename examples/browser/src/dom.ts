@@ -7,11 +7,8 @@ interface Attributes {
   class?: string;
   id?: string;
   dir?: "auto" | "ltr";
-  scope?: "col" | "row";
   type?: "button";
-  for?: string;
-  "aria-label"?: string;
-  datetime?: string;
+  title?: string;
 }
 
 export function element<Name extends keyof HTMLElementTagNameMap>(

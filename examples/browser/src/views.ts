@@ -74,18 +74,20 @@ export function overview(outcome: Outcome) {
   byId("verdict-text", HTMLElement).textContent = text;
 
   const { counts } = summary;
-  const figures: [string, string][] = [
+  const figures: [string, string, string?][] = [
     ["Archives", count(counts.sourceFiles)],
     ["Records", count(counts.frames + (counts.legacyRecords ?? 0n))],
     ["Topics", count(counts.topicFiles)],
-    ["Read", bytes(counts.bytes)],
+    ["Read", bytes(counts.bytes), counted(counts.bytes, "byte")],
     ["Time", `${(outcome.milliseconds / 1000).toLocaleString("en", { maximumFractionDigits: 2 })} s`],
     ["Memory", bytes(outcome.memory)],
   ];
   if (outcome.leftAlone > 0) figures.splice(3, 0, ["Files left alone", count(outcome.leftAlone)]);
   if (stopped) figures.push(["Files not finished", count(outcome.filesMissing)]);
   byId("figures", HTMLElement).replaceChildren(
-    ...figures.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))),
+    ...figures.map(([label, value, exactly]) =>
+      element("div", {}, element("dt", {}, label), element("dd", exactly === undefined ? {} : { title: exactly }, value)),
+    ),
   );
   byId("verdict", HTMLElement).focus();
 }
