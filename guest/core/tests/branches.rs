@@ -73,7 +73,11 @@ impl Files {
     }
 
     fn findings(&self) -> Vec<(&'static str, Option<u64>, Option<String>)> {
-        let mut verifier = Verifier::new(Given::InWorkspace, &Limits::default());
+        self.findings_as(Given::InWorkspace)
+    }
+
+    fn findings_as(&self, given: Given) -> Vec<(&'static str, Option<u64>, Option<String>)> {
+        let mut verifier = Verifier::new(given, &Limits::default());
         for (path, text) in &self.0 {
             verifier.file(path, EntryKind::File);
             verifier.push_text(text, &mut |_, _| {});
@@ -178,7 +182,10 @@ fn damage_of_the_file_is_found() {
             .to_owned(),
     );
     let unknown = ("unknown-branch-record", Some(4), Some("p/t u/x".to_owned()));
-    assert_eq!(files.findings(), [("bad-branch-line", Some(3), None), unknown]);
+    assert_eq!(files.findings(), [("bad-branch-line", Some(3), None), unknown.clone()]);
+    // The same in a directory that holds the workspace.
+    let inside = Files(files.0.iter().map(|(path, text)| (format!("backup/mem/{path}"), text.clone())).collect());
+    assert_eq!(inside.findings_as(Given::InDirectory), [("bad-branch-line", Some(3), None), unknown]);
     // Where the archive is damaged, its records may be behind the damage.
     files.0.insert(ARCHIVE.to_owned(), "not an archive".to_owned());
     let codes: Vec<&str> = files.findings().into_iter().map(|(code, ..)| code).collect();

@@ -35,12 +35,12 @@ pub struct BranchLine {
 impl BranchLine {
     /// Reads a line without its end. None if it says nothing of the kind. Keys that mean nothing are no fault.
     pub fn parse(line: &[u8]) -> Option<Self> {
-        let Value::Object(mut keys) = serde_json::from_str(core::str::from_utf8(line).ok()?).ok()? else { return None };
-        let Value::String(id) = keys.remove("id")? else { return None };
-        // It has to be there, so that nothing is taken for said which is not.
-        let after = match keys.remove("after")? {
+        let Value::Object(keys) = serde_json::from_str(core::str::from_utf8(line).ok()?).ok()? else { return None };
+        // Both have to be there, so that nothing is taken for said which is not.
+        let id = keys.get("id")?.as_str()?.to_owned();
+        let after = match keys.get("after")? {
             Value::Null => None,
-            Value::String(after) if !after.is_empty() => Some(after),
+            Value::String(after) if !after.is_empty() => Some(after.clone()),
             _ => return None,
         };
         (!id.is_empty() && after.as_ref() != Some(&id)).then_some(Self { id, after })

@@ -141,8 +141,14 @@ pub struct Verifier {
 #[derive(Default)]
 struct Named {
     file: String,
-    ids: BTreeMap<String, u64>,
+    /// What ids begin with there.
+    prefix: String,
+    /// What they end with; [`SEEN`] in place of the line once the archive has shown the record.
+    messages: BTreeMap<String, u64>,
 }
+
+/// No line: they count from 1.
+const SEEN: u64 = 0;
 
 struct OpenFile {
     path: String,
@@ -327,7 +333,10 @@ impl Verifier {
                 });
                 self.archive(&path, &end);
                 // Behind damage a record may be there.
-                if let Some(named) = self.named.remove(&path).filter(|_| end.complete) {
+                if end.complete
+                    && let Some(named) = self.named.get_mut(&path)
+                {
+                    let named = core::mem::take(named);
                     self.unknown_records(&named);
                 }
                 clean = end.complete && end.invalid_utf8.is_none();
@@ -387,25 +396,27 @@ impl Verifier {
             );
             self.add(Finding { line: Some(line), ..finding(FindingCode::BadBranchLine, path, &message) });
         }
-        let archive = archive_of_branches(path).map(|archive| Location::of_path(&archive));
-        if let Some((archive, prefix)) =
-            archive.as_ref().and_then(|archive| Some((archive.path(), archive.id_prefix()?)))
+        if let Some(archive) = archive_beside(path)
+            && let Some(location) = classify(&archive, self.given).1
+            && let Some(prefix) = location.id_prefix()
         {
-            let ids = names.into_iter().map(|(message, line)| (format!("{prefix}{message}"), line)).collect();
-            self.named.insert(archive.to_owned(), Named { file: path.to_owned(), ids });
+            self.named.insert(archive, Named { file: path.to_owned(), prefix: prefix.to_owned(), messages: names });
         }
         bad.is_none()
     }
 
     fn unknown_records(&mut self, named: &Named) {
-        let Some((id, line)) = named.ids.iter().min_by_key(|(_, line)| **line) else { return };
-        let more = if named.ids.len() > 1 { format!(", nor {} others", named.ids.len() - 1) } else { String::new() };
+        let unknown = || named.messages.iter().filter(|(_, line)| **line != SEEN);
+        let Some((message, line)) = unknown().min_by_key(|(_, line)| **line) else { return };
+        let id = format!("{}{message}", named.prefix);
+        let others = unknown().count() - 1;
+        let more = if others > 0 { format!(", nor {others} others") } else { String::new() };
         let message = format!(
             "this line names a record that the archive does not have{more}; what comes behind it cannot be told. \
              Restore both files from one copy"
         );
         let found = finding(FindingCode::UnknownBranchRecord, &named.file, &message);
-        self.add(Finding { line: Some(*line), subject: Some(id.clone()), ..found });
+        self.add(Finding { line: Some(*line), subject: Some(id), ..found });
     }
 
     /// Takes findings out, oldest first, at most `max`.
@@ -528,6 +539,14 @@ fn classify(path: &str, given: Given) -> (FileClass, Option<Location>) {
     }
 }
 
+/// The archive whose branches the file at `path` keeps, wherever its workspace lies.
+fn archive_beside(path: &str) -> Option<String> {
+    tails(path).find_map(|tail| {
+        let above = path.strip_suffix(tail)?;
+        archive_of_branches(tail).map(|archive| format!("{above}{archive}"))
+    })
+}
+
 /// A path and what is left of it without its first parts, longest first: what a workspace could contain.
 fn tails(path: &str) -> impl Iterator<Item = &str> {
     core::iter::successors(Some(path), |path| path.split_once('/').map(|(_, tail)| tail))
@@ -553,7 +572,10 @@ fn strike(named: &mut BTreeMap<String, Named>, path: &str, frame: &FrameRef<'_>)
     if !named.is_empty()
         && let Some(named) = named.get_mut(path)
     {
-        named.ids.remove(frame.id);
+        let message = frame.id.strip_prefix(named.prefix.as_str());
+        if let Some(line) = message.and_then(|message| named.messages.get_mut(message)) {
+            *line = SEEN;
+        }
     }
 }
 
