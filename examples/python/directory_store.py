@@ -97,6 +97,13 @@ def split(area, path):
     return parts
 
 
+def check_cursor(area, cursor):
+    """A cursor need not be a path that exists, or could; but it leads nowhere else."""
+    parts = cursor.removesuffix("/").split("/")
+    if cursor and ("\0" in cursor or any(part in ("", ".", "..") for part in parts) or hidden(area, parts[0])):
+        raise Refusal("denied", f"not a place inside the workspace: {cursor!r}")
+
+
 # System calls, one name at a time, so that none follows a symbolic link. Names are bytes: Python's idea of the encoding
 # of file names is the locale's.
 
@@ -429,6 +436,7 @@ class DirectoryStore(Directory):
 
     def entries(self, area, prefix, cursor, most):
         start = split(area, prefix) if prefix else []
+        check_cursor(area, cursor or "")
         generation, found = self.reading(lambda: self.walk(area, start))
         found = sorted(
             (entry for entry in found if cursor is None or entry["path"] > cursor), key=lambda entry: entry["path"]

@@ -230,6 +230,8 @@ class StoreTest(unittest.TestCase):
                 break
         self.assertEqual(seen, sorted(names))
         self.assertEqual([entry["path"] for entry in self.store.entries("tree", "a", None, 0)["entries"]], ["a/z"])
+        for cursor in ["..", "../x", "/", "a//b", "a\0b", ".git/config"]:
+            self.refused("denied", self.store.entries, "tree", "", cursor, 0)
 
     def test_modes(self):
         os.umask(os.umask(0))

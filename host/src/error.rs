@@ -103,12 +103,15 @@ impl Error {
         }
     }
 
-    /// Finer than the code, kebab-case, where there is more to say: the component's reason, or the limit's name.
+    /// Finer than the code, kebab-case, where there is more to say: the component's reason (FORMAT.md lists them), or the
+    /// limit's name. A conflict is `stale`, a lock that another holds `lock-held`.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Memory(error) => match error {
                 types::Error::Limit(limit) => Some(&limit.name),
+                types::Error::Conflict(_) => Some("stale"),
+                types::Error::Locked(_) => Some("lock-held"),
                 _ => problem(error).map(|problem| &*problem.reason),
             },
             Self::Limit { name, .. } => Some(name),
@@ -236,6 +239,13 @@ mod tests {
 
     #[test]
     fn errors_of_the_contract_keep_their_codes_and_places() {
+        let said = |error: types::Error| {
+            let error = Error::from(error);
+            (error.code().to_owned(), error.reason().map(str::to_owned))
+        };
+        let word = |code: &str, reason: &str| (code.to_owned(), Some(reason.to_owned()));
+        assert_eq!(said(types::Error::Conflict("r1-0".to_owned())), word("CONCURRENT_UPDATE", "stale"));
+        assert_eq!(said(types::Error::Locked(None)), word("LOCKED", "lock-held"));
         let error = Error::from(types::Error::NotFound(a_problem("MEMORY_NOT_FOUND", "no such record")));
         assert_eq!((error.code(), error.reason()), ("MEMORY_NOT_FOUND", Some("some-reason")));
         assert_eq!((error.path(), error.line()), (Some(Path::new("topics/a.md")), Some(3)));

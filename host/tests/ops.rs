@@ -587,12 +587,12 @@ fn the_last_commits_are_taken_back_and_brought_back() {
     let changes = listed["commits"][1]["changes"].as_array().unwrap();
     assert_eq!((&changes[0]["path"], &changes[0]["what"]), (&"sources/p/_v2/t.md".into(), &"appended".into()));
     let said = |at: usize| (&listed["commits"][at]["verb"], listed["commits"][at]["note"].as_str().unwrap());
-    assert_eq!((said(1), said(3).0), ((&"archive".into(), "into 1 conversations"), &"init".into()));
+    assert_eq!((said(1), said(3).0), ((&"archive".into(), "into 1 conversation"), &"init".into()));
     let time = listed["commits"][1]["time"].as_str().unwrap();
     assert!(time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
     let lines = home.run(&["undo", "--list"]).expect(0).stdout;
     let line = lines.lines().find(|line| line.starts_with("commit 3")).unwrap();
-    assert_eq!(line, format!("commit 3  {time}  archive: into 1 conversations"));
+    assert_eq!(line, format!("commit 3  {time}  archive: into 1 conversation"));
     let dry = home.run(&["undo", "--dry-run", "2", "--json"]).expect(0).json();
     assert_eq!((&dry["undone"], dry["commits"].as_array().unwrap().len()), (&Value::Bool(false), 2));
     assert_eq!(home.tree(), states[3]);
@@ -669,4 +669,67 @@ fn undo_says_that_something_was_erased_for_good() {
     assert!(ended.stderr.contains("erased something for good"), "{}", ended.stderr);
     let list = home.run(&["undo", "--list"]).expect(1);
     assert!(list.stderr.contains("erased something for good"), "{}", list.stderr);
+}
+
+/// Each verb that takes the lock by itself waits as long as who calls it may.
+#[test]
+fn who_calls_decides_how_long_the_lock_is_waited_for() {
+    use recollex::lock::{FileLock, Lock as _};
+    use std::time::{Duration, Instant};
+    let home = Home::new();
+    fs::create_dir(home.memory("wiki")).unwrap();
+    fs::write(home.memory(".scriptorium/recollex/stage-1-0"), "left").unwrap();
+    let backup = home.path("b.tar");
+    home.run(&["backup", backup.to_str().unwrap()]).expect(0);
+    home.archive("u", "m1", "One.");
+    let guard = FileLock::new(&home.path("memory")).acquire(1_000, "a long import").unwrap();
+    let backup = backup.to_str().unwrap();
+    for words in [
+        &["backup", "elsewhere.tar"][..],
+        &["restore", backup, "--replace", "--yes"],
+        &["undo"],
+        &["doctor", "--fix"],
+        &["init"],
+    ] {
+        for (set, least) in [("caller=background", 1_000), ("lock.wait-ms=50", 50)] {
+            let since = Instant::now();
+            let ended = home.run(&[words, &["--set", set]].concat()).expect(4);
+            let took = since.elapsed();
+            assert!(took >= Duration::from_millis(least), "{words:?} {set}: {took:?}");
+            assert!(took < Duration::from_millis(least + 5_000), "{words:?} {set}: {took:?}");
+            assert!(ended.stderr.contains(&std::process::id().to_string()), "{}", ended.stderr);
+        }
+        let refused = home.run(&[words, &["--set", "caller=me"]].concat()).expect(2);
+        assert!(refused.stderr.contains("caller"), "{}", refused.stderr);
+    }
+    drop(guard);
+    home.run(&["undo", "--set", "caller=background"]).expect(0);
+}
+
+#[test]
+fn what_older_programs_left_is_moved_aside_with_or_without_files() {
+    let home = Home::new();
+    for directory in ["journal", "wiki/a", ".state"] {
+        fs::create_dir_all(home.memory(directory)).unwrap();
+    }
+    fs::write(home.memory("wiki/a/page.md"), "kept").unwrap();
+    fs::write(home.memory("index.sqlite"), "SQLite").unwrap();
+    let moved = home.run(&["init", "--json"]).expect(0).json();
+    let names: Vec<&str> = moved["moved"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["from"].as_str().unwrap().rsplit('/').next().unwrap())
+        .collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    for name in ["journal", "wiki", ".state", "index.sqlite"] {
+        assert!(names.contains(&name) && !home.memory(name).exists(), "{name}");
+        assert!(home.path("memory-superseded").join(name).exists(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(home.path("memory-superseded/wiki/a/page.md")).unwrap(), "kept");
+    // What is there already is not written over, and stays.
+    fs::create_dir(home.memory("journal")).unwrap();
+    let again = home.run(&["init", "--json"]).expect(0).json();
+    assert_eq!(again["kept"].as_array().unwrap().len(), 1);
+    assert!(home.memory("journal").exists());
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use recollex::lock::{FileLock, Holder, Lock, LockError};
 use recollex::store::{
     About, Area, ByteChunk, Change, CommitError, Committed, Directory, Edit, Entry, Expect, FileId, Guard, Kind, Page,
-    Stamp, Store, StoreError, TextChunk,
+    Stamp, Store, StoreError, TextChunk, UndoLimits,
 };
 use recollex_tests::conformance::{Ability, CASES, Fixture, Handle, Report, Workspace, run};
 use recollex_tests::memory_store::{MemoryStore, exact, ignoring_case};
@@ -24,7 +24,8 @@ struct InDirectory {
 impl InDirectory {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        Self { store: Directory::new(directory.path()), lock: FileLock::new(directory.path()), directory }
+        let store = Directory::new(directory.path()).with_undo(UndoLimits::default());
+        Self { store, lock: FileLock::new(directory.path()), directory }
     }
 }
 
@@ -34,7 +35,8 @@ impl Fixture for Directories {
     }
 
     fn abilities(&self) -> Vec<Ability> {
-        vec![Ability::Another, Ability::Behind, Ability::Guards, Ability::LetterCase, Ability::NormalForms]
+        use Ability::{Another, Behind, Guards, LetterCase, NormalForms, Search};
+        vec![Another, Behind, Guards, LetterCase, NormalForms, Search]
     }
 }
 
@@ -59,6 +61,11 @@ impl Workspace for InDirectory {
             None => std::fs::remove_file(path).is_ok(),
         }
     }
+
+    fn holds(&self, bytes: &[u8]) -> Option<bool> {
+        let files = crate::support::snapshot(self.directory.path());
+        Some(files.iter().any(|(_, _, content)| content.windows(bytes.len()).any(|part| part == bytes)))
+    }
 }
 
 /// Workspaces in memory, with what is claimed of them.
@@ -69,7 +76,14 @@ struct Memories {
 
 const MEMORY: Memories = Memories {
     fold: ignoring_case,
-    abilities: &[Ability::Another, Ability::Behind, Ability::Guards, Ability::LetterCase, Ability::Faults],
+    abilities: &[
+        Ability::Another,
+        Ability::Behind,
+        Ability::Guards,
+        Ability::LetterCase,
+        Ability::Search,
+        Ability::Faults,
+    ],
 };
 
 struct InMemory(MemoryStore);
@@ -100,6 +114,10 @@ impl Workspace for InMemory {
     fn write_behind(&self, path: &str, data: Option<&[u8]>) -> bool {
         self.0.write_behind(path, data);
         true
+    }
+
+    fn holds(&self, bytes: &[u8]) -> Option<bool> {
+        Some(self.0.holds(bytes))
     }
 
     fn fail(&self, fault: Option<(usize, StoreError)>) {
@@ -142,6 +160,12 @@ enum Way {
     TakesAnyGuard,
     SharesTheLock,
     SplicesLoosely,
+    /// Begins a listing behind whatever it is given.
+    TakesAnyCursor,
+    /// Keeps for undo what was to be erased.
+    KeepsErased,
+    /// Checks nothing of a commit that erases.
+    ErasesBlindly,
 }
 
 /// A store around another.
@@ -194,6 +218,9 @@ impl Store for Wrapped {
 
     fn entries(&self, area: Area, prefix: &str, cursor: Option<&str>, max: u32) -> Result<Page, StoreError> {
         self.call()?;
+        let is_odd =
+            |cursor: &&str| cursor.split('/').any(|part| matches!(part, "" | "." | "..")) || cursor.contains('\0');
+        let cursor = cursor.filter(|cursor| self.way != Way::TakesAnyCursor || !is_odd(cursor));
         let mut page = self.store().entries(self.area(area), self.path(prefix), cursor, max)?;
         match self.way {
             Way::Reorders => page.entries.reverse(),
@@ -274,12 +301,15 @@ impl Store for Wrapped {
             Way::IgnoresBase | Way::ForgetsGeneration => now,
             _ => base,
         };
+        let kept = About::new(about.verb(), about.note());
+        let about = if self.way == Way::KeepsErased { &kept } else { about };
         let mut changes = changes.to_vec();
         for change in &mut changes {
             change.area = self.area(change.area);
             let length = self.store().stat(change.area, &change.path).map_or(0, |entry| entry.stamp.size);
             match (self.way, &mut change.edit) {
                 (Way::IgnoresExpectations, _) => change.expect = Expect::Any,
+                (Way::ErasesBlindly, _) if about.erases() => change.expect = Expect::Any,
                 (Way::AppendsAnywhere, Edit::Append { length: expected, .. }) => *expected = length,
                 (Way::DropsKeeps, Edit::Keep) => change.expect = Expect::Any,
                 (Way::CountsNothings, edit @ Edit::Keep) if length > 0 => {
@@ -397,6 +427,10 @@ impl Workspace for Wrapped {
         self.inner.write_behind(path, data)
     }
 
+    fn holds(&self, bytes: &[u8]) -> Option<bool> {
+        self.inner.holds(bytes)
+    }
+
     fn fail(&self, fault: Option<(usize, StoreError)>) {
         *self.fault.lock().unwrap() = fault;
     }
@@ -452,7 +486,7 @@ fn the_store_in_memory_conforms() {
     conforms(&run(&MEMORY), &["normal-forms"]);
     let exact =
         Memories { fold: exact, abilities: &[Ability::Another, Ability::Behind, Ability::Guards, Ability::Faults] };
-    conforms(&run(&exact), &["letter-case", "normal-forms"]);
+    conforms(&run(&exact), &["letter-case", "normal-forms", "erased-everywhere"]);
 }
 
 #[test]
@@ -545,6 +579,8 @@ fn stores_that_break_a_promise_fail() {
         (Way::TakesAnyGuard, &["lock-lost"]),
         (Way::SharesTheLock, &["lock", "lock-between-handles"]),
         (Way::SplicesLoosely, &["splices"]),
+        (Way::TakesAnyCursor, &["containment"]),
+        (Way::ErasesBlindly, &["erasing"]),
     ];
     // Most of it is waiting for locks, so all at once.
     let reports = std::thread::scope(|scope| {
@@ -559,6 +595,10 @@ fn stores_that_break_a_promise_fail() {
     // And one that claims more than it does: in it each spelling is a name of its own.
     let abilities = &[Ability::Another, Ability::Guards, Ability::LetterCase, Ability::NormalForms];
     must_fail(&run(&Memories { fold: exact, abilities }), &["letter-case", "normal-forms"], "no folding");
+    // Only where something is kept can it be kept too long.
+    let keeps = run(&Wrapping { way: Way::KeepsErased, in_memory: false });
+    must_fail(&keeps, &["erased-everywhere"], "keeps what was to be erased");
+    proven.insert("erased-everywhere");
     must_fail(&run(&Strangers), &["lock-between-handles", "second-handle"], "a lock of its own for each handle");
     // A case that nothing can fail proves nothing.
     let unproven: Vec<_> = CASES.iter().map(|case| case.name).filter(|name| !proven.contains(name)).collect();

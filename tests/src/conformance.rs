@@ -45,6 +45,13 @@ pub trait Workspace {
         false
     }
 
+    /// Whether these bytes are anywhere that the store keeps anything: the workspace, its history, what it put aside. None:
+    /// the fixture cannot look. For [`Ability::Search`].
+    fn holds(&self, bytes: &[u8]) -> Option<bool> {
+        let _ = bytes;
+        None
+    }
+
     /// Makes the step of the medium fail that comes after `steps` others; none: no step any more. For
     /// [`Ability::Faults`].
     fn fail(&self, fault: Option<(usize, StoreError)>) {
@@ -70,6 +77,8 @@ pub enum Ability {
     LetterCase,
     /// Nor is NFC or NFD.
     NormalForms,
+    /// All that the store keeps can be searched for bytes.
+    Search,
     /// Failures of the medium can be brought about.
     Faults,
 }
@@ -149,6 +158,8 @@ pub const CASES: &[Case] = &[
     case("lock", &[], lock),
     case("lock-between-handles", &[Ability::Another], lock_between_handles),
     case("lock-lost", &[Ability::Guards], lock_lost),
+    case("erasing", &[], erasing),
+    case("erased-everywhere", &[Ability::Search], erased_everywhere),
     case("faults", &[Ability::Faults], faults),
 ];
 
@@ -181,8 +192,12 @@ impl Seen {
 
     /// The same but for how fresh things are, which passes by itself.
     fn is_as(&self, other: &Self) -> bool {
-        self.generation == other.generation
-            && self.files.len() == other.files.len()
+        self.generation == other.generation && self.has_files_of(other)
+    }
+
+    /// The same files, at whatever generation.
+    fn has_files_of(&self, other: &Self) -> bool {
+        self.files.len() == other.files.len()
             && self.files.iter().zip(&other.files).all(|((path, (stamp, data)), (other_path, (other_stamp, other)))| {
                 path == other_path && stamp.same_version(other_stamp) && data == other
             })
@@ -414,14 +429,14 @@ fn containment(fixture: &dyn Fixture) -> Result<(), String> {
             }
         }
     }
-    // What a cursor may be in spelling is checked loosely; that it leads nowhere else is not.
-    for cursor in ["..", "../x", "/"] {
-        match store.entries(Area::Tree, "", Some(cursor), 0) {
-            Ok(page) => promise!(
-                page.entries.iter().all(|entry| ["a/b", "b"].contains(&entry.path.as_str())),
-                "a cursor leads to nothing outside: {page:?}"
-            ),
-            Err(error) => promise!(matches!(error, StoreError::Denied(_)), "a cursor outside is denied: {error:?}"),
+    // A cursor need not be a path that exists. An empty one, and one with a slash at its end, are left open.
+    for cursor in OUTSIDE.iter().chain(&internal).filter(|cursor| !["", "a/"].contains(*cursor)) {
+        for prefix in ["", "a"] {
+            let page = store.entries(Area::Tree, prefix, Some(cursor), 0);
+            promise!(
+                matches!(page, Err(StoreError::Denied(_))),
+                "a cursor outside is denied: {cursor:?} below {prefix:?} answered {page:?}"
+            );
         }
     }
     let cached = Change { area: Area::Cache, ..put("x", "x") };
@@ -1255,6 +1270,63 @@ fn lock_lost(fixture: &dyn Fixture) -> Result<(), String> {
     must(result, "commit by who holds the lock").map(drop)
 }
 
+fn erase(workspace: &dyn Workspace, changes: &[Change]) -> Result<Result<Committed, CommitError>, String> {
+    let guard = acquire(workspace)?;
+    let base = must(workspace.store().generation(), "generation")?;
+    Ok(workspace.store().commit(&*guard, base, changes, &About::new("test", "conformance").erasing()))
+}
+
+/// A commit that erases is a commit like others, or is refused as the contract has it.
+fn erasing(fixture: &dyn Fixture) -> Result<(), String> {
+    let workspace = with(fixture, &[("a", "one"), ("b", "two"), ("c", "three")])?;
+    let before = seen(workspace.store())?;
+    match erase(&*workspace, &[put("a", "1"), splice("b", &[(0, 2, "2")]), delete("c")])? {
+        Ok(committed) => {
+            let after = seen(workspace.store())?;
+            let tree = [("a", "1".to_owned()), ("b", "2o".to_owned())].into();
+            promise!(after.texts(Area::Tree) == tree, "a commit that erases is made, whole: {:?}", after.files);
+            promise!(
+                committed.generation == after.generation && after.generation > before.generation,
+                "a commit that erases raises the generation: {committed:?}"
+            );
+        }
+        Err(error) => {
+            promise!(
+                matches!(error, CommitError::Failed { error: StoreError::Denied(_), .. }),
+                "a host that cannot erase denies the commit: {error:?}"
+            );
+            promise!(seen(workspace.store())?.is_as(&before), "a commit that is denied changes nothing");
+        }
+    }
+    // What it expects counts as ever.
+    let stale = erase(&*workspace, &[expecting(Expect::Absent, put("a", "x"))])?;
+    promise!(stale.is_err(), "a commit that erases checks what it expects: {stale:?}");
+    made(&*workspace, &[put("next", "x")]).map(drop)
+}
+
+fn erased_everywhere(fixture: &dyn Fixture) -> Result<(), String> {
+    let secret = "what nobody is to find any more";
+    let holds = |workspace: &dyn Workspace| {
+        workspace.holds(secret.as_bytes()).ok_or_else(|| "a fixture that can search answers".to_owned())
+    };
+    let long = format!("before {secret} behind");
+    for erasing in [put("a", "-"), splice("a", &[(7, secret.len() as u64, "")]), delete("a")] {
+        let workspace = with(fixture, &[("a", "first"), ("b", "b")])?;
+        made(&*workspace, &[put("a", &long), put("c", secret)])?;
+        made(&*workspace, &[append("b", 1, secret), rename("c", "d")])?;
+        made(&*workspace, &[put("b", "b"), delete("d")])?;
+        promise!(holds(&*workspace)?, "what is in the workspace is found by searching");
+        match erase(&*workspace, std::slice::from_ref(&erasing))? {
+            Ok(_) => promise!(!holds(&*workspace)?, "what a commit erases is kept nowhere: {erasing:?}"),
+            Err(error) => promise!(
+                matches!(error, CommitError::Failed { error: StoreError::Denied(_), .. }),
+                "a host that cannot erase denies the commit: {error:?}"
+            ),
+        }
+    }
+    Ok(())
+}
+
 /// Each step of a commit fails once, in each way.
 fn faults(fixture: &dyn Fixture) -> Result<(), String> {
     let errors = [StoreError::Full, StoreError::Io("injected".to_owned()), StoreError::Denied("injected".to_owned())];
@@ -1276,7 +1348,7 @@ fn faults(fixture: &dyn Fixture) -> Result<(), String> {
             let tree = [("a", "1"), ("b", "two2"), ("d/e", "4")].map(|(path, text)| (path, text.to_owned())).into();
             match &result {
                 Err(_) => promise!(
-                    after.files == before.files && after.generation >= before.generation,
+                    after.has_files_of(&before) && after.generation >= before.generation,
                     "a commit that the medium fails did not happen: step {step}, {result:?}: {:?}",
                     after.texts(Area::Tree)
                 ),

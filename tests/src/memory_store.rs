@@ -158,6 +158,12 @@ impl MemoryStore {
         }
     }
 
+    /// Whether these bytes are in any file, of any area. Nothing else is kept.
+    #[must_use]
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        self.medium.lock().files.values().any(|file| file.data.windows(bytes.len()).any(|part| part == bytes))
+    }
+
     /// Makes the step fail that comes after `steps` others. A commit takes one for each of its changes and one at its
     /// end; a cache write takes one. None: no step fails any more.
     pub fn fail(&self, fault: Option<(usize, StoreError)>) {

@@ -61,7 +61,7 @@ pub(crate) fn keep(
         if workspace_id()?.is_none() {
             changes.push(new_workspace_id().1);
         }
-        let about = about(verb, format!("into {} conversations", plan.changes.len()));
+        let about = about(verb, into(plan.changes.len()));
         match store::commit(&guard, base, &changes, &about) {
             Ok(committed) => {
                 let contents =
@@ -74,9 +74,22 @@ pub(crate) fn keep(
                 return Ok(plan);
             }
             Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
-            Err(error) => return Err(session.not_committed(error)),
+            Err(error) => return Err(of_record(batch, session.not_committed(error))),
         }
     }
+}
+
+/// Names the record of the batch for which a name was to come into being that may not.
+fn of_record(batch: &Batch, mut error: wit::Error) -> wit::Error {
+    if let wit::Error::Refused(problems) = &mut error {
+        for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
+            if let Some((number, id)) = problem.path.as_deref().and_then(|path| batch.first_at(path)) {
+                problem.line = Some(number);
+                problem.message = format!("{id}: {}", problem.message);
+            }
+        }
+    }
+    error
 }
 
 /// Finds out what the batch must know of its archives, and plans. The archives come with the plan, by path.
@@ -139,6 +152,10 @@ fn append_lines(change: &BranchChange) -> Result<StoreChange, StoreError> {
     };
     let edit = Edit::Append(Addition { length, text });
     Ok(StoreChange { area: Area::Tree, path: change.path.clone(), expect, edit })
+}
+
+fn into(conversations: usize) -> String {
+    format!("into {conversations} {}", if conversations == 1 { "conversation" } else { "conversations" })
 }
 
 pub(crate) fn archived(kept: Kept) -> wit::ArchivedTurn {

@@ -384,3 +384,27 @@ fn names_that_no_file_system_takes() {
     assert_eq!(reasons("p", &"你".repeat(28)), [""; 0]);
     assert_eq!(reasons("p", &"你".repeat(29)), ["name-too-long"]);
 }
+
+#[test]
+fn a_batch_knows_which_record_needs_a_name() {
+    let record = |provider: &str, thread: &str, id: &str| NewRecord {
+        provider: provider.into(),
+        thread: thread.into(),
+        id: id.into(),
+        role: "user".into(),
+        text: "hello".into(),
+        trust: "trusted".into(),
+        ..NewRecord::default()
+    };
+    // The order of the batch is not that of its archives.
+    let records = vec![record("q", "t", "1"), record("p", "b c", "2"), record("p", "a", "3"), record("p", "b c", "4")];
+    let batch = Batch::check(records, &Limits::default()).expect("good records");
+    let first = |path: &str| batch.first_at(path).map(|(number, id)| (number, id.to_string()));
+    assert_eq!(first("sources/p/_v2/b%20c.md"), Some((2, "p/b c/2".into())));
+    assert_eq!(first("sources/p/_v2/a.md"), Some((3, "p/a/3".into())));
+    assert_eq!(first("sources/p"), Some((2, "p/b c/2".into())));
+    assert_eq!(first("sources"), Some((1, "q/t/1".into())));
+    for none in ["sources/p/_v2/b", "source", "sources/P", ""] {
+        assert_eq!(first(none), None, "{none}");
+    }
+}

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::args::Archive;
 use super::context::Context;
-use super::failure::{Exit, Failure, PATH_COLLISION};
+use super::failure::{Exit, Failure, NOT_A_DIRECTORY, PATH_COLLISION};
 use super::import::{self, Looks, looks};
 use super::input;
 use super::output::{Listing, Progress, Unit};
@@ -205,7 +205,7 @@ impl Keeper<'_, '_> {
         let archived = self
             .context
             .time(&what, || self.session.archive(turns))
-            .map_err(|error| advised(located(error, turns, lines, self.name), turns, lines, self.name, self.chunked))?;
+            .map_err(|error| advised(located(error, lines, self.name), turns, lines, self.name, self.chunked))?;
         self.account(&archived);
         self.context.out.stands(format!("{} for good", summary(&self.totals)));
         Ok(())
@@ -396,25 +396,11 @@ fn advised(mut failure: Failure, turns: &[Turn], lines: &[u64], input: &str, chu
     failure.next(next)
 }
 
-/// The turn for which an archive was to be made under a path that is taken in another spelling: of a single conversation
-/// the first, of several the first whose names stand in the path as they are.
-fn collided(turns: &[Turn], planned: &str) -> Option<usize> {
-    let first = turns.first()?;
-    if turns.iter().all(|turn| turn.provider == first.provider && turn.thread == first.thread) {
-        return Some(0);
-    }
-    let mut parts = planned.split('/').skip(1);
-    let (provider, file) = (parts.next()?, parts.last());
-    turns.iter().position(|turn| {
-        turn.provider == provider && file.is_none_or(|file| file.strip_suffix(".md") == Some(&*turn.thread))
-    })
-}
-
 /// Names the lines of the turns that were refused: the component counts turns, the caller lines. What is about a file of
-/// the workspace keeps that file's path and line, unless it is known which turn would have made it.
-fn located(error: Error, turns: &[Turn], lines: &[u64], input: &str) -> Failure {
-    let place = |path: &mut Option<String>, line: &mut Option<u64>| {
-        if path.is_none()
+/// the workspace keeps that file's path and line, unless a turn is named that would have made it.
+fn located(error: Error, lines: &[u64], input: &str) -> Failure {
+    let place = |reason: &str, path: &mut Option<String>, line: &mut Option<u64>| {
+        if (path.is_none() || [PATH_COLLISION, NOT_A_DIRECTORY].contains(&reason))
             && let Some(number) = *line
         {
             let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
@@ -423,19 +409,9 @@ fn located(error: Error, turns: &[Turn], lines: &[u64], input: &str) -> Failure 
         }
     };
     let mut failure = Failure::from(error);
-    place(&mut failure.path, &mut failure.line);
+    place(&failure.reason, &mut failure.path, &mut failure.line);
     for problem in &mut failure.problems {
-        place(&mut problem.path, &mut problem.line);
-    }
-    if failure.reason == PATH_COLLISION
-        && failure.line.is_none()
-        && let Some(planned) = &failure.path
-        && let Some(at) = collided(turns, planned)
-        && let (Some(turn), Some(line)) = (turns.get(at), lines.get(at))
-    {
-        let id = format!("{}/{}/{}", turn.provider, turn.thread, turn.id);
-        failure.message = format!("{id}: {}", failure.message);
-        return failure.at_path(input).at_line(*line);
+        place(&problem.reason, &mut problem.path, &mut problem.line);
     }
     failure
 }
@@ -514,26 +490,20 @@ mod tests {
     }
 
     #[test]
-    fn a_collision_names_the_turn_where_it_is_known() {
-        let collision = |planned: &str| {
-            let refused = Problem {
-                reason: PATH_COLLISION.to_owned(),
-                subject: Some(format!("{planned} and other")),
-                ..problem(Some(planned), None)
-            };
-            types::Error::Refused(vec![refused]).into()
+    fn a_collision_names_the_turn_that_needs_the_name() {
+        let refused = |reason: &str, line| {
+            let subject = Some("sources/p/_v2/Boat.md and other".to_owned());
+            let problem =
+                Problem { reason: reason.to_owned(), subject, ..problem(Some("sources/p/_v2/Boat.md"), line) };
+            located(types::Error::Refused(vec![problem]).into(), &[1, 5, 9], "turns.jsonl")
         };
-        let turns = [turn("p", "a", "1"), turn("p", "Boat", "2"), turn("Q", "c", "3")];
-        for (planned, line) in
-            [("sources/p/_v2/Boat.md", Some(5)), ("sources/Q", Some(9)), ("sources/p/_v2/%20.md", None)]
-        {
-            let failure = located(collision(planned), &turns, &[1, 5, 9], "turns.jsonl");
-            assert_eq!(failure.line, line, "{planned}");
-            assert!(failure.message.contains(&format!("{planned} and other")), "{}", failure.message);
+        for reason in [PATH_COLLISION, NOT_A_DIRECTORY] {
+            let failure = refused(reason, Some(2));
+            assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(5)), "{reason}");
+            let failure = refused(reason, None);
+            assert_eq!((failure.path.as_deref(), failure.line), (Some("sources/p/_v2/Boat.md"), None), "{reason}");
         }
-        let failure = located(collision("sources/p/_v2/%20.md"), &turns[..1], &[4], "turns.jsonl");
-        assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(4)));
-        assert!(failure.message.starts_with("p/a/1: "), "{}", failure.message);
+        assert!(refused(PATH_COLLISION, Some(2)).message.contains("Boat.md and other"));
     }
 
     #[test]
@@ -551,7 +521,7 @@ mod tests {
     #[test]
     fn refused_turns_are_named_by_their_lines() {
         let refused = types::Error::Refused(vec![problem(None, Some(2)), problem(None, Some(3))]);
-        let failure = located(refused.into(), &[], &[1, 5, 9], "turns.jsonl");
+        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
         assert_eq!((failure.path.as_deref(), failure.line), (Some("turns.jsonl"), Some(5)));
         assert_eq!(failure.problems[1].line, Some(9));
     }
@@ -559,7 +529,7 @@ mod tests {
     #[test]
     fn faults_of_the_archive_keep_their_place() {
         let refused = types::Error::Refused(vec![problem(Some("sources/p/_v2/t.md"), Some(2))]);
-        let failure = located(refused.into(), &[], &[1, 5, 9], "turns.jsonl");
+        let failure = located(refused.into(), &[1, 5, 9], "turns.jsonl");
         assert_eq!((failure.path.as_deref(), failure.line), (Some("sources/p/_v2/t.md"), Some(2)));
     }
 

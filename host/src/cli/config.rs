@@ -199,11 +199,26 @@ impl Setup {
         self.settings.get("backend").is_some_and(|(value, _)| value == "none")
     }
 
-    /// How long to wait for another writer, in milliseconds: the component's setting, for verbs that take the lock by
-    /// themselves.
-    pub fn lock_wait_ms(&self) -> u32 {
-        let set = self.settings.get("lock.wait-ms").and_then(|(value, _)| value.parse().ok());
-        set.unwrap_or(LOCK_WAIT_MS)
+    /// How long to wait for another writer, in milliseconds, by the component's rule, for verbs that take the lock by
+    /// themselves: as `lock.wait-ms` says, and otherwise by who waits (`caller`).
+    ///
+    /// # Errors
+    /// A value that the component would refuse.
+    pub fn lock_wait_ms(&self) -> Result<u32, Failure> {
+        let refused = |name: &str, value: &str, takes: &str| {
+            Failure::usage("invalid-setting", format!("setting `{name}` takes {takes}, not `{value}`"))
+        };
+        let value = |name| self.settings.get(name).map(|(value, _)| value.as_str());
+        let by_caller = match value("caller") {
+            None | Some("interactive") => INTERACTIVE_WAIT_MS,
+            Some("background") => BACKGROUND_WAIT_MS,
+            Some(other) => return Err(refused("caller", other, "`interactive` or `background`")),
+        };
+        let Some(wait) = value("lock.wait-ms") else { return Ok(by_caller) };
+        let number = wait.bytes().all(|byte| byte.is_ascii_digit()).then(|| wait.parse().ok()).flatten();
+        number
+            .filter(|wait| *wait <= WAIT_MS_MAX)
+            .ok_or_else(|| refused("lock.wait-ms", wait, "a whole number from 0 to 600000"))
     }
 
     /// Refuses a workspace whose path leads to something else than a directory, or nowhere ever. A directory that is
@@ -255,8 +270,10 @@ impl Setup {
 }
 
 const DEFAULT_PROFILE: &str = "default";
-/// The component's own measure where `lock.wait-ms` is not set.
-const LOCK_WAIT_MS: u32 = 10_000;
+/// The component's own measures where `lock.wait-ms` is not set, and the most that it may be (FORMAT.md, "Settings").
+const INTERACTIVE_WAIT_MS: u32 = 10_000;
+const BACKGROUND_WAIT_MS: u32 = 1_000;
+const WAIT_MS_MAX: u32 = 600_000;
 /// What a compressed archive may unpack to where nobody says: more than any export that was seen, and less than a disk.
 const UNPACKED_BYTES: u64 = 64 << 30;
 /// No configuration is longer, in bytes.
@@ -682,10 +699,18 @@ mod tests {
 
     #[test]
     fn the_wait_for_the_lock_is_the_components_setting() {
-        let mut f = fixture(None);
-        assert_eq!(f.resolve().unwrap().lock_wait_ms(), 10_000);
-        f.global.set = vec![("lock.wait-ms".to_owned(), "7".to_owned())];
-        assert_eq!(f.resolve().unwrap().lock_wait_ms(), 7);
+        let wait = |set: &[(&str, &str)]| {
+            let mut f = fixture(None);
+            f.global.set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            f.resolve().unwrap().lock_wait_ms().map_err(|failure| failure.reason)
+        };
+        assert_eq!(wait(&[]), Ok(10_000));
+        assert_eq!(wait(&[("caller", "interactive")]), Ok(10_000));
+        assert_eq!(wait(&[("caller", "background")]), Ok(1_000));
+        assert_eq!(wait(&[("lock.wait-ms", "7"), ("caller", "background")]), Ok(7));
+        for refused in [("caller", "me"), ("lock.wait-ms", "+7"), ("lock.wait-ms", "600001"), ("lock.wait-ms", "")] {
+            assert_eq!(wait(&[refused]), Err("invalid-setting".to_owned()), "{refused:?}");
+        }
     }
 
     #[test]

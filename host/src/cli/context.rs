@@ -120,7 +120,7 @@ impl Context {
 
     /// Takes the workspace's lock, for a verb that needs no session.
     pub fn lock(&self, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
-        Ok(FileLock::new(&self.setup.workspace).acquire(self.setup.lock_wait_ms(), purpose)?)
+        Ok(FileLock::new(&self.setup.workspace).acquire(self.setup.lock_wait_ms()?, purpose)?)
     }
 
     /// What came out, or what to do next: behind the result, where both are read in one place.

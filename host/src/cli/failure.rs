@@ -277,7 +277,7 @@ impl From<CommitError> for Failure {
             }
             CommitError::LockLost => Self::new("TRANSACTION_FAILURE_UNKNOWN", "lock-lost", message, Exit::LOCKED)
                 .next("nothing was changed; try again"),
-            CommitError::WrongKind(path) => Self::new("INVALID_ARGUMENT", "not-a-directory", message, Exit::REFUSED)
+            CommitError::WrongKind(path) => Self::new("INVALID_ARGUMENT", NOT_A_DIRECTORY, message, Exit::REFUSED)
                 .at_path(path)
                 .next("move what is in the way aside"),
             CommitError::Failed { path, error } => Self::store("commit", &error).at_path(path),
@@ -345,6 +345,8 @@ impl From<&Problem> for Reason {
 
 /// Two names that are one to some media: the component's reason for a refusal.
 pub const PATH_COLLISION: &str = "path-collision";
+/// A file where a directory is needed, or the reverse.
+pub const NOT_A_DIRECTORY: &str = "not-a-directory";
 /// Somebody has the lock.
 const LOCK_HELD: &str = "lock-held";
 
@@ -359,8 +361,6 @@ fn said(problem: &Problem) -> String {
 /// The finer word, which is never empty: where the library has none, one for the kind of error.
 fn reason(error: &Error) -> &str {
     error.reason().filter(|reason| !reason.is_empty()).unwrap_or(match error {
-        Error::Memory(recollex::types::Error::Locked(_)) => LOCK_HELD,
-        Error::Memory(recollex::types::Error::Conflict(_)) => "stale",
         Error::Trap { .. } => "trap",
         Error::Version { .. } => "version",
         Error::Component { .. } => "component",

@@ -1,7 +1,7 @@
 //! `recollex init`: makes a workspace, or says what is there.
 //!
 //! What older programs left in its directory is put aside here, by the host: the component knows which names these are, and
-//! can move nothing out of its workspace.
+//! can move nothing out of its workspace. To it there are only files, so a directory without any is looked for here.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -46,6 +46,9 @@ pub struct Kept {
 /// The component's finding for a name that older programs used (decision D44).
 const OLD_LAYOUT: &str = "old-layout";
 
+/// Directories that older programs made (FORMAT.md, "Workspace"): without a file in them the component does not see them.
+const OLD_DIRECTORIES: [&str; 3] = ["journal", "wiki", ".state"];
+
 /// Runs the verb.
 pub fn run(context: &Context) -> Result<Exit, Failure> {
     let root = &context.setup.workspace;
@@ -54,11 +57,11 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     let initialised = context.time("init", || session.init())?;
     context.out.stands(if initialised.created { "the workspace is made" } else { "there is a workspace" });
     let mut status = session.status()?;
-    let older = older(&status);
+    let older = older(&status, root);
     let (moved, kept) = if older.is_empty() {
         (Vec::new(), Vec::new())
     } else {
-        let done = put_aside_locked(root, &older, context.setup.lock_wait_ms())?;
+        let done = put_aside_locked(root, &older, context.setup.lock_wait_ms()?)?;
         status = session.status()?;
         done
     };
@@ -111,10 +114,15 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Names in the workspace's directory that the component finds to be older programs'.
-fn older(status: &Status) -> Vec<&str> {
+/// Names in the workspace's directory that the component finds to be older programs', and those of empty directories.
+fn older<'a>(status: &'a Status, root: &Path) -> Vec<&'a str> {
     let found = status.reasons.iter().filter(|finding| finding.code == OLD_LAYOUT);
-    found.filter_map(|finding| finding.path.as_deref()).filter(|name| is_name(name)).collect()
+    let mut names: Vec<&str> =
+        found.filter_map(|finding| finding.path.as_deref()).filter(|name| is_name(name)).collect();
+    let is_directory = |name: &&str| root.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let unseen = OLD_DIRECTORIES.into_iter().filter(|name| !names.contains(name)).filter(is_directory);
+    names.extend(unseen.collect::<Vec<_>>());
+    names
 }
 
 /// Whether a path is one name, and so of something in the directory itself.
@@ -125,9 +133,13 @@ fn is_name(path: &str) -> bool {
 
 /// Puts what older programs left aside, under the workspace's lock: one of those programs may be running.
 fn put_aside_locked(root: &Path, older: &[&str], wait_ms: u32) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
-    let guard = FileLock::new(root).acquire(wait_ms, "init").map_err(|error| match error {
-        LockError::Held(_) => Failure::locked("an older layout is to be moved, and another process is writing"),
-        error => error.into(),
+    let guard = FileLock::new(root).acquire(wait_ms, "init").map_err(|error| {
+        let is_held = matches!(error, LockError::Held(_));
+        let mut failure = Failure::from(error);
+        if is_held {
+            failure.message = format!("an older layout is to be moved, and {}", failure.message);
+        }
+        failure
     })?;
     let result = put_aside(root, older);
     drop(guard);

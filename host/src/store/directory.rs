@@ -11,7 +11,7 @@ use super::place::Place;
 use super::redo::{self, Kept};
 use super::undo::UndoLimits;
 use super::view::{OpenFile, TRIES, View};
-use super::walk::{Listing, Walk, check_prefix};
+use super::walk::{Listing, Walk, check_listing};
 use super::{
     About, Area, ByteChunk, Change, CommitError, Committed, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk,
     Trouble, cache, commit,
@@ -180,7 +180,7 @@ impl Store for Directory {
     }
 
     fn entries(&self, area: Area, prefix: &str, cursor: Option<&str>, max: u32) -> Result<Page, StoreError> {
-        check_prefix(area, prefix)?;
+        check_listing(area, prefix, cursor)?;
         let max = if max == 0 { PAGE } else { usize::try_from(max).unwrap_or(MAX_PAGE).min(MAX_PAGE) };
         let page = self.read(false, |view| {
             // What a pending commit has not come to is asked first: what it comes to in between, both then show.

@@ -85,6 +85,29 @@ impl<'a> RelPath<'a> {
     }
 }
 
+/// Checks where a listing is to go on: behind a path that need not exist, or could. Longer than a path may be it can be
+/// too, since a listing shows names that nothing opens; with a slash at its end it is behind the directory's own name.
+///
+/// # Errors
+/// [`StoreError::Denied`], saying what is wrong.
+pub(crate) fn check_cursor(area: Area, cursor: &str) -> Result<(), StoreError> {
+    let denied = |what: &str| Err(StoreError::Denied(format!("the cursor {what}")));
+    if cursor.is_empty() {
+        return Ok(());
+    }
+    if cursor.contains('\0') {
+        return denied("holds a NUL");
+    }
+    let path = cursor.strip_suffix('/').unwrap_or(cursor);
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return denied("is no path within the workspace");
+    }
+    if hidden(area, path.split('/').next().unwrap_or(path)) {
+        return denied("is internal");
+    }
+    Ok(())
+}
+
 /// Joins a directory's path, empty for the area's own, and a name.
 pub(crate) fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }

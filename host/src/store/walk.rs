@@ -53,10 +53,10 @@ struct Name {
 }
 
 impl Walk {
-    /// Begins a listing below `prefix` (checked, or empty), behind the path `after`.
+    /// Begins a listing below `prefix` (checked, or empty), behind the path `after` (checked).
     ///
     /// # Errors
-    /// `Denied` if the prefix is, or lies behind, a symbolic link.
+    /// `Denied` if the prefix is, or lies behind, a symbolic link, or if `after` lies behind one.
     pub(super) fn begin(ground: &Ground, area: Area, prefix: &str, after: Option<&str>) -> Result<Self, StoreError> {
         let failed = |error| disk::store_error(error, &format!("listing {prefix}"));
         let mut walk = Self {
@@ -66,6 +66,12 @@ impl Walk {
             last: after.map(str::to_owned),
             begun: Instant::now(),
         };
+        if let Some((above, _)) = after.and_then(|after| after.rsplit_once('/'))
+            && let Some(base) = ground.base(area)?
+            && let Ok(Way::Link(link)) = descend(base, above)
+        {
+            return Err(StoreError::Denied(format!("{link} is a symbolic link")));
+        }
         let Some(base) = ground.base(area)? else { return Ok(walk) };
         match descend(base, prefix).map_err(failed)? {
             Way::Open(open) => walk.enter(prefix.to_owned(), open).map_err(failed)?,
@@ -217,9 +223,12 @@ impl Level {
     }
 }
 
-/// A listing's prefix: empty, or a checked path.
-pub(super) fn check_prefix(area: Area, prefix: &str) -> Result<(), StoreError> {
-    if prefix.is_empty() { Ok(()) } else { RelPath::parse(area, prefix).map(drop) }
+/// A listing's prefix: empty, or a checked path; and its cursor.
+pub(super) fn check_listing(area: Area, prefix: &str, cursor: Option<&str>) -> Result<(), StoreError> {
+    if !prefix.is_empty() {
+        RelPath::parse(area, prefix)?;
+    }
+    cursor.map_or(Ok(()), |cursor| path::check_cursor(area, cursor))
 }
 
 /// Joins a walk with what a pending commit adds to it or takes from it.

@@ -85,6 +85,8 @@ pub struct Batch {
 pub(super) struct Turn {
     pub(super) id: SourceId,
     pub(super) path: String,
+    /// Its place in the batch as it was given, from 1.
+    number: u64,
     speaker: Option<String>,
     metadata: Metadata,
     record_lines: u64,
@@ -149,7 +151,9 @@ impl Batch {
             let order = (record.provider.clone(), record.thread.clone(), record.ordinal);
             let mut faults = Faults { record: &record, number: index as u64 + 1, found: Vec::new() };
             match faults.check(limits) {
-                Some(parts) if faults.found.is_empty() => checked.push((order, parts.turn(record.text, record.after))),
+                Some(parts) if faults.found.is_empty() => {
+                    checked.push((order, parts.turn(index as u64 + 1, record.text, record.after)));
+                }
                 _ => problems.append(&mut faults.found),
             }
         }
@@ -176,6 +180,16 @@ impl Batch {
     /// The archives this batch belongs to, each once, sorted: what must be looked at before planning.
     pub fn paths(&self) -> Vec<&str> {
         self.archives.keys().map(String::as_str).collect()
+    }
+
+    /// Of the records whose archive is at `path` or below it, the first one as the batch was given: its place, from 1, and
+    /// its id. For who must say which record a path is needed for.
+    pub fn first_at(&self, path: &str) -> Option<(u64, &SourceId)> {
+        let is_at =
+            |archive: &str| archive.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let places = self.archives.iter().filter(|(archive, _)| is_at(archive)).flat_map(|(_, places)| places);
+        let turns = places.filter_map(|at| self.turns.get(*at));
+        turns.min_by_key(|turn| turn.number).map(|turn| (turn.number, &turn.id))
     }
 
     /// The records that belong in the archive at `path`, in the batch's order. Costs what they are, not what the batch is:
@@ -223,9 +237,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn turn(self, text: String, after: Predecessor) -> Turn {
+    fn turn(self, number: u64, text: String, after: Predecessor) -> Turn {
         let Self { id, speaker, metadata, record_lines, head, first } = self;
-        Turn { path: id.v2_path(), id, speaker, metadata, record_lines, head, first, text, after }
+        Turn { path: id.v2_path(), id, number, speaker, metadata, record_lines, head, first, text, after }
     }
 
     fn bytes(&self, text: usize) -> u64 {

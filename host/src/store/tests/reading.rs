@@ -95,6 +95,15 @@ fn listings_are_in_code_point_order_whatever_the_page() {
     for denied in [".git", "..", "/", "a/", ".scriptorium"] {
         assert!(matches!(space.store.entries(Area::Tree, denied, None, 0), Err(StoreError::Denied(_))), "{denied}");
     }
+    for denied in [".git", ".git/config", "..", "../a", "/", "/a", "a//b", "a/./b", "a\0b", ".scriptorium/x", "a//"] {
+        for prefix in ["", "a"] {
+            let page = space.store.entries(Area::Tree, prefix, Some(denied), 0);
+            assert!(matches!(page, Err(StoreError::Denied(_))), "behind {denied:?} below {prefix:?}: {page:?}");
+        }
+    }
+    symlink("/etc", space.root().join("link")).unwrap();
+    assert!(matches!(space.another().entries(Area::Tree, "", Some("link/a"), 0), Err(StoreError::Denied(_))));
+    assert!(paths(&space.another().entries(Area::Tree, "", Some("link"), 0).unwrap().entries).contains(&"\u{e9}"));
     assert_eq!(paths(&list(&space.store, Area::Runtime, "", 0)), ["runtime.json"]);
 }
 
