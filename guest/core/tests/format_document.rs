@@ -4,7 +4,10 @@ use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Location, Revision, SourceId, TopicPath};
 use recollex_core::search;
 use recollex_core::session::Settings;
-use recollex_core::source::{Batch, ContentHasher, FindingCode, FrameRef, Limits, NewRecord, Scanner, Severity};
+use recollex_core::source::{
+    Batch, ContentHasher, FindingCode, FrameRef, LegacyItem, LegacyKind, LegacyScanner, Limits, NewNumbered, NewRecord,
+    NumberedBatch, Record, Scanner, Severity,
+};
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Verb};
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +134,69 @@ fn the_example_s_digests_are_right() {
     assert!(section("Worked example").contains(&format!("bytes {start} to {}", end - 1)));
 }
 
+/// The files of the older example, without offsets and line numbers.
+fn older_example() -> [(&'static str, String); 2] {
+    ["sources/notes/boat.md", "sources/D3.md"].map(|path| {
+        let number = usize::from(path.ends_with("D3.md"));
+        let mut file = String::new();
+        for (index, row) in block("Older example", number).lines().enumerate() {
+            assert!(row.starts_with(&format!("{:4}  {:2}", file.len(), index + 1)), "{row}");
+            file.push_str(row.get(10..).unwrap_or_default());
+            file.push('\n');
+        }
+        assert!(section("Older example").contains(&format!("`{path}`, {} bytes", file.len())));
+        (path, file)
+    })
+}
+
+#[test]
+fn the_older_example_is_what_is_read() {
+    let mut found = String::new();
+    for (path, file) in older_example() {
+        writeln!(found, "{path}").expect("a string takes everything");
+        let mut sink = |item: LegacyItem<'_>| {
+            let LegacyItem::Found(legacy) = item else { panic!("nothing is wrong: {item:?}") };
+            if !legacy.stands_alone() {
+                return;
+            }
+            let record = Record::of_legacy(path, legacy);
+            let (kind, what) = match legacy.kind {
+                LegacyKind::Mention => {
+                    let references: Vec<String> = legacy.references().iter().map(ToString::to_string).collect();
+                    ("mention", format!("of {}", references.join(", ")))
+                }
+                LegacyKind::Message => ("message", format!("[{}] {}", record.time, record.label)),
+                _ => ("turn", format!("[{}] {}", record.time, record.label)),
+            };
+            let hint = record.speaker.map_or_else(String::new, |hint| format!(", as it says {}", hint.label));
+            let place = format!("{:3} {:4} {:4}", record.line, record.offset, record.length);
+            writeln!(found, "{place}  {kind:7}  {} {what}{hint}", record.id).expect("a string takes everything");
+        };
+        let mut scanner = LegacyScanner::new(path, &Limits::default());
+        scanner.push_text(&file, &mut sink);
+        let end = scanner.finish(&mut sink);
+        assert_eq!(end.loose_lines, u64::from(path == "sources/notes/boat.md"));
+    }
+    assert_eq!(block("Older example", 2), found);
+}
+
+/// The numbered conversation of the older example is what is written for its turns.
+#[test]
+fn the_older_example_is_what_is_written() {
+    let turn = |reference: &str, label: &str, text: &str| NewNumbered {
+        reference: reference.into(),
+        date: "2024-05-05".into(),
+        label: label.into(),
+        text: text.into(),
+    };
+    let turns = vec![turn("D3:7", "Ada", "The keel is done."), turn("D3:8", "Tom", "Two things:\nbolts, paint")];
+    let batch = NumberedBatch::check(turns, &Limits::default()).expect("good turns");
+    let plan = batch.compare(BTreeMap::new()).expect("no file").plan().expect("nothing to read");
+    let [change] = &plan.changes[..] else { panic!("one file") };
+    let [_, (path, file)] = older_example();
+    assert_eq!((change.path.as_str(), &change.text), (path, &file));
+}
+
 #[test]
 fn findings_are_all_listed() {
     let listed: Vec<(String, String)> =
@@ -195,8 +261,17 @@ fn refusals_are_all_listed() {
 const NO_CODES: &[&str] = &["AUTHORITY_ALLOWED"];
 
 /// Words of that shape that are something else.
-const NO_REASONS: &[&str] =
-    &["local-owner", "legacy-unknown", "workspace-id", "archive-numbered", "archive-unpaired", "start-import"];
+const NO_REASONS: &[&str] = &[
+    "local-owner",
+    "legacy-unknown",
+    "workspace-id",
+    "archive-numbered",
+    "archive-unpaired",
+    "start-import",
+    "source-id",
+    "speaker-id",
+    "record-lines",
+];
 
 fn literals(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));

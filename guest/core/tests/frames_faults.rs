@@ -209,10 +209,9 @@ fn a_workspace() {
     assert_eq!(
         checked.findings,
         [
-            ("legacy-not-checked", path("sources/D1.md"), None),
             ("empty-archive", path("sources/p/_v2/u.md"), None),
             ("invalid-utf8", path("sources/p/t.md"), Some(2)),
-            ("legacy-not-checked", path("sources/p/t.md"), None),
+            ("legacy-loose-text", path("sources/p/t.md"), Some(1)),
             ("invalid-utf8", path("topics/a.md"), Some(4)),
             ("old-layout", path("journal"), None),
         ]
@@ -245,7 +244,8 @@ fn paths_as_people_type_them() {
     assert_eq!(at("/home/me/memory/sources/p/_v2/t.md"), [""; 0]);
     assert_eq!(at("p/_v2/t.md"), [""; 0]);
     assert_eq!(at("/home/me/memory/sources/p/_v2/other.md"), ["wrong-location"]);
-    assert_eq!(at("/home/me/memory/sources/p/t.md"), ["legacy-not-checked"]);
+    // Its frames are records of the older form too, were it not for their metadata.
+    assert_eq!(at("/home/me/memory/sources/p/t.md"), ["legacy-bad-record", "legacy-loose-text"]);
     let mut verifier = Verifier::new(Given::AnyPath, &Limits::default());
     assert_eq!(verifier.file("/home/me/memory/topics/a/b.md", EntryKind::File), FileClass::Topic);
     assert_eq!(verifier.file("memory/core.md", EntryKind::File), FileClass::Derived);

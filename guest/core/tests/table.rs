@@ -28,7 +28,8 @@ impl File {
         let mut hasher = FileHasher::new();
         hasher.push(&self.content);
         let root = hasher.finish().root;
-        FileState { root, frames: self.content.len() as u64 / 3, clean: !self.content.contains(&0) }
+        let length = self.content.len() as u64;
+        FileState { root, frames: length / 3, legacy_records: length / 2, clean: !self.content.contains(&0) }
     }
 }
 
@@ -199,7 +200,7 @@ fn a_flipped_bit_of_a_file_table_never_makes_a_wrong_statement() {
 fn names_and_tokens_too_long_for_the_table_are_left_out() {
     let limits = Limits::default();
     let mut table = FileTable::load(Vec::new(), &limits);
-    let state = FileState { root: Digest::of(b"x"), frames: 0, clean: true };
+    let state = FileState { root: Digest::of(b"x"), frames: 0, legacy_records: 0, clean: true };
     let (long, fits) = ("t".repeat(256), "t".repeat(255));
     table.note("a", &Stamp { size: 1, token: &long, racy: false }, state);
     table.note(&"p".repeat(65_536), &Stamp { size: 1, token: "t", racy: false }, state);
@@ -518,7 +519,7 @@ fn measure_a_large_file_table() {
     let paths: Vec<(String, String)> = (0..100_000).map(|n| (format!("topics/people/{n:06}.md"), token(n))).collect();
     let start = std::time::Instant::now();
     for (path, token) in &paths {
-        let state = FileState { root: Digest([7; 32]), frames: 0, clean: true };
+        let state = FileState { root: Digest([7; 32]), frames: 0, legacy_records: 0, clean: true };
         table.note(path, &Stamp { size: 100, token, racy: false }, state);
     }
     println!("noted {:?}", start.elapsed());
@@ -544,6 +545,9 @@ fn measure_a_large_file_table() {
 
 // --- What the verifier makes of a file that is known, and of one that is begun again.
 
+/// An archive of the older form, of two records.
+const OLDER: &str = "# D1\n\n<a id=\"d1-1\"></a>\n[] A: x [D1:1]\n\n<a id=\"d1-2\"></a>\n[] B: y [D1:2]\n";
+
 fn verified(drive: impl FnOnce(&mut Verifier)) -> (Summary, Vec<Finding>) {
     let mut verifier = Verifier::new(Given::InWorkspace, &Limits::default());
     drive(&mut verifier);
@@ -553,8 +557,7 @@ fn verified(drive: impl FnOnce(&mut Verifier)) -> (Summary, Vec<Finding>) {
 #[test]
 fn a_known_file_counts_like_one_that_was_read() {
     let archive = text(0..20);
-    let files =
-        [(PATH, archive.as_str()), ("topics/a.md", "A topic.\n"), ("sources/p/old.md", "older\n"), ("x.txt", "x")];
+    let files = [(PATH, archive.as_str()), ("topics/a.md", "A topic.\n"), ("sources/D1.md", OLDER), ("x.txt", "x")];
     let read = verified(|verifier| {
         for (path, content) in files {
             verifier.file(path, EntryKind::File);
@@ -565,22 +568,26 @@ fn a_known_file_counts_like_one_that_was_read() {
     let known = verified(|verifier| {
         for (path, content) in files {
             verifier.file(path, EntryKind::File);
-            verifier.known(content.len() as u64, if path == PATH { 20 } else { 0 });
+            let legacy_records = if path == "sources/D1.md" { 2 } else { 0 };
+            verifier.known(content.len() as u64, if path == PATH { 20 } else { 0 }, legacy_records);
         }
     });
     assert_eq!(known, read);
-    assert_eq!((read.0.counts.frames, read.1.len()), (20, 1));
+    let counts = read.0.counts;
+    assert_eq!((counts.frames, counts.legacy_records, read.1.len()), (20, 2, 0));
 }
 
 #[test]
 fn files_with_something_wrong_are_not_clean() {
     let archive = text(0..3);
-    let faults: [(&str, &[u8]); 5] = [
+    let faults: [(&str, &[u8]); 7] = [
         (PATH, &archive.as_bytes()[..archive.len() - 1]),
         (PATH, b""),
         (PATH, b"no archive"),
         ("topics/a.md", b"\xff"),
         ("sources/p/old.md", b"a\xc3"),
+        ("sources/D1.md", b"<a id=\"d1-1\"></a>\n"),
+        ("sources/D1.md", b"<a id=\"d2-1\"></a>\n"),
     ];
     for (path, content) in faults {
         let (_, findings) = verified(|verifier| {
@@ -600,6 +607,8 @@ fn a_file_begun_again_counts_once() {
         verifier.push_text("A topic.\n", &mut |_, _| {});
         verifier.file(PATH, EntryKind::File);
         verifier.push_text(&archive, &mut |_, _| {});
+        verifier.file("sources/D1.md", EntryKind::File);
+        verifier.push_text(OLDER, &mut |_, _| {});
         verifier.end(&mut |_, _| {});
     });
     let again = verified(|verifier| {
@@ -612,6 +621,10 @@ fn a_file_begun_again_counts_once() {
         verifier.push_text("something else entirely", &mut |_, _| {});
         verifier.again();
         verifier.push_text(&archive, &mut |_, _| {});
+        verifier.file("sources/D1.md", EntryKind::File);
+        verifier.push_text(OLDER, &mut |_, _| {});
+        verifier.again();
+        verifier.push_text(OLDER, &mut |_, _| {});
         verifier.end(&mut |_, _| {});
         // None is open any more.
         verifier.again();

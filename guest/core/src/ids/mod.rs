@@ -7,6 +7,7 @@
 mod block_id;
 mod date;
 mod evidence_time;
+mod mention;
 mod path;
 mod revision;
 mod source_id;
@@ -18,7 +19,11 @@ pub(crate) use block_id::is_label_byte;
 pub use block_id::{BlockId, FootnoteLabel};
 pub use date::{Day, Span};
 pub use evidence_time::EvidenceTime;
-pub use path::{Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path, path_order};
+pub use mention::{REFERENCES_MAX, lexical_id, mentions_turns, numbered_conversation, references_in};
+pub use path::{
+    LegacyLocation, Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path, legacy_twin,
+    path_order,
+};
 pub use revision::{FlatRevision, Revision, RevisionBuilder};
 pub(crate) use source_id::is_allowed;
 pub use source_id::{SourceId, SourceIdError, anchor_of};

@@ -1,6 +1,8 @@
 //! Paths within a workspace: relative, parts joined by `/`, case-sensitive.
 
+use super::mention::numbered_conversation;
 use super::source_id::SourceId;
+use super::source_ref::TurnRef;
 use crate::text::{decode, encode_path_part};
 use core::cmp::Ordering;
 
@@ -87,9 +89,46 @@ impl Location {
     }
 }
 
+/// What a file of the older form may name: the records of one conversation, the turns of one numbered conversation, or
+/// both (`sources/x/D1.md`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LegacyLocation {
+    prefix: Option<String>,
+    conversation: Option<String>,
+}
+
+impl LegacyLocation {
+    /// Of a path within a workspace. Any path is accepted; one that nothing maps to names nothing.
+    pub fn of_path(path: &str) -> Self {
+        Self { prefix: prefix_at(path, "/"), conversation: numbered_conversation(path).map(str::to_owned) }
+    }
+
+    /// Whether the record with this id belongs here.
+    pub fn holds(&self, id: &str) -> bool {
+        self.prefix.as_deref().and_then(|prefix| id.strip_prefix(prefix)).is_some_and(|message| !message.is_empty())
+    }
+
+    /// Whether the turn with this reference belongs here.
+    pub fn holds_turn(&self, turn: &TurnRef) -> bool {
+        self.conversation.as_deref() == Some(turn.conversation())
+    }
+}
+
+/// The file of the older form that may hold records with the same ids as this v2 archive. None if the path is none of a
+/// v2 archive.
+pub fn legacy_twin(path: &str) -> Option<String> {
+    let (directory, file) = path.rsplit_once('/').filter(|_| is_v2_path(path))?;
+    Some(format!("{}{file}", directory.strip_suffix("_v2")?))
+}
+
 /// What ids at this path begin with, if the path is exactly what some id maps to.
 fn id_prefix(path: &str) -> Option<String> {
-    let (provider, file) = path.strip_prefix("sources/")?.split_once("/_v2/")?;
+    prefix_at(path, "/_v2/")
+}
+
+/// The same, where `between` stands between provider and thread.
+fn prefix_at(path: &str, between: &str) -> Option<String> {
+    let (provider, file) = path.strip_prefix("sources/")?.split_once(between)?;
     let thread = file.strip_suffix(".md")?;
     let prefix = format!("{}/{}/", decode(provider)?, decode(thread)?);
     let exact = SourceId::parse(&format!("{prefix}m")).is_ok_and(|id| {
@@ -169,6 +208,36 @@ mod tests {
         ] {
             assert!(!Location::of_path(path).holds(id), "{path} {id}");
         }
+    }
+
+    #[test]
+    fn legacy_locations() {
+        assert!(LegacyLocation::of_path("sources/a%20b/c.md").holds("a b/c/m/n"));
+        assert!(LegacyLocation::of_path("sources/_v2/x.md").holds("_v2/x/y"));
+        for (path, id) in [
+            ("sources/p/t.md", "p/t/"),
+            ("sources/p/t.md", "p/other/m"),
+            ("sources/%70/t.md", "p/t/m"),
+            ("sources/p/q/t.md", "p/q/t"),
+            ("sources/t.md", "t/x/m"),
+            ("sources/../t.md", "../t/m"),
+        ] {
+            assert!(!LegacyLocation::of_path(path).holds(id), "{path} {id}");
+        }
+        let turn = TurnRef::parse("D1:2").expect("a reference");
+        assert!(LegacyLocation::of_path("sources/D1.md").holds_turn(&turn));
+        assert!(LegacyLocation::of_path("sources/x/D1.md").holds_turn(&turn));
+        assert!(!LegacyLocation::of_path("sources/D2.md").holds_turn(&turn));
+        assert!(!LegacyLocation::of_path("sources/notes.md").holds_turn(&turn));
+    }
+
+    #[test]
+    fn twins() {
+        assert_eq!(legacy_twin("sources/p/_v2/t.md").as_deref(), Some("sources/p/t.md"));
+        assert_eq!(legacy_twin("sources/_v2/_v2/t.md").as_deref(), Some("sources/_v2/t.md"));
+        assert_eq!(legacy_twin("sources/p/t.md"), None);
+        let id = SourceId::parse("a b/你/m").expect("well formed");
+        assert_eq!(legacy_twin(&id.v2_path()), Some(id.legacy_path()));
     }
 
     #[test]

@@ -7,12 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::frame::FrameRef;
-use super::metadata::{Tier, Trust};
-use super::record::{Record, Speaker};
+use super::metadata::{Tier, Trust, UNKNOWN};
+use super::record::{Record, RecordRef, Speaker};
 use super::verify::{FileClass, FileOutcome};
 use crate::digest::Digest;
-use crate::ids::anchor_of;
+use crate::ids::{TurnRef, anchor_of};
 
 /// Rows that lie together. Further ones get a place of their own, so that nothing is moved as the catalogue grows.
 const BLOCK_ROWS: usize = 1024;
@@ -26,7 +25,8 @@ const VOICE: u8 = 1;
 pub enum Standing {
     /// The runtime gave the speaker, and the record may be built on.
     Trusted,
-    /// The runtime gave the speaker, but nobody has vouched for the record: a hint only.
+    /// The runtime gave the speaker, but nobody has vouched for the record; or only the text of an older record says who
+    /// it is from.
     Hint,
     /// There is no speaker. The label is a role, or what somebody wrote there.
     Unnamed,
@@ -153,12 +153,20 @@ struct FileRow {
 /// What records of one speaker usually have in common.
 struct Head {
     label: Box<str>,
-    marker: Option<Box<str>>,
+    named: Named,
     kind: Box<str>,
     principal: Box<str>,
     trust: Trust,
     tier: Option<Tier>,
     voice: u32,
+}
+
+/// What says who spoke.
+enum Named {
+    Nobody,
+    Marker(Box<str>),
+    /// A text of an older archive.
+    Hint(Speaker),
 }
 
 struct VoiceRow {
@@ -223,21 +231,22 @@ impl Catalogue {
         });
     }
 
-    /// A record of the file that came last; without one nothing happens.
-    pub fn add(&mut self, frame: &FrameRef<'_>) {
-        let Some(number) = next_number(self.files.len()).checked_sub(1) else { return };
+    /// A record of the file that came last; without one nothing happens, nor for what is no record.
+    pub fn add(&mut self, record: RecordRef<'_>) {
+        let Some(number) = next_number(self.files.len()).checked_sub(1).filter(|_| record.is_record()) else { return };
         if self.kept >= self.records_max {
             self.dropped += 1;
             return;
         }
-        let head = self.head(frame);
+        let said = Said::of(record);
+        let head = self.head(&said);
         let Some(file) = self.files.last_mut() else { return };
         if file.records == 0 {
-            file.first_id = frame.id.to_owned();
+            file.first_id = said.id.to_owned();
         }
         file.records += 1;
-        let shared = shared_beginning(&file.first_id, frame.id);
-        let rest = frame.id.get(shared..).unwrap_or_default();
+        let shared = shared_beginning(&file.first_id, said.id);
+        let rest = said.id.get(shared..).unwrap_or_default();
 
         if self.blocks.last().is_none_or(|block| block.rows.len() >= BLOCK_ROWS) {
             if let Some(full) = self.blocks.last_mut() {
@@ -247,18 +256,18 @@ impl Catalogue {
         }
         let Some(block) = self.blocks.last_mut() else { return };
         block.rows.push(Row {
-            offset: frame.record_offset,
-            length: frame.record_length,
-            line: frame.record_line,
+            offset: said.offset,
+            length: said.length,
+            line: said.line,
             text: block.text.len(),
             shared: next_number(shared),
             id: next_number(rest.len()),
-            time: next_number(frame.time.len()),
+            time: next_number(said.time.len()),
             file: number,
             head,
         });
         block.text.push_str(rest);
-        block.text.push_str(frame.time);
+        block.text.push_str(said.time);
 
         let voice = self.heads.get(head as usize).and_then(|head| self.voices.get_mut(head.voice as usize));
         if let Some(voice) = voice {
@@ -365,7 +374,7 @@ impl Catalogue {
         let id = [file.first_id.get(..row.shared as usize)?, id].concat();
         let label = head.label.as_ref();
         let record = Record {
-            anchor: anchor_of(&Digest::of(id.as_bytes())),
+            anchor: TurnRef::parse(&id).map_or_else(|| anchor_of(&Digest::of(id.as_bytes())), |turn| turn.anchor()),
             id,
             path: file.path.clone(),
             line: row.line,
@@ -373,7 +382,11 @@ impl Catalogue {
             length: row.length,
             time: time.to_owned(),
             label: label.to_owned(),
-            speaker: head.marker.as_ref().and_then(|marker| Speaker::new(marker, label, head.trust)),
+            speaker: match &head.named {
+                Named::Nobody => None,
+                Named::Marker(marker) => Speaker::new(marker, label, head.trust),
+                Named::Hint(hint) => Some(hint.clone()),
+            },
             trust: head.trust,
             kind: head.kind.to_string(),
             principal: head.principal.to_string(),
@@ -382,39 +395,50 @@ impl Catalogue {
         Some(Listed { number, file: row.file, voice: head.voice, record })
     }
 
-    /// The number of what this frame has in common with others of its speaker.
-    fn head(&mut self, frame: &FrameRef<'_>) -> u32 {
-        let (kind, principal, trust, tier) = (frame.kind(), frame.principal(), frame.trust(), frame.tier());
-        let tier_flag = tier.map_or(0, |tier| 1 + tier as u8);
-        let flags = [HEAD, trust as u8, tier_flag, u8::from(frame.speaker.is_some())];
-        let texts = [frame.label, frame.speaker.unwrap_or_default(), kind, principal];
-        let key = self.key.set(&flags, &texts);
+    /// The number of what this record has in common with others of its speaker.
+    fn head(&mut self, said: &Said<'_>) -> u32 {
+        let tier_flag = said.tier.map_or(0, |tier| 1 + tier as u8);
+        let (flag, names) = match said.named {
+            Naming::Nobody => (0, ["", ""]),
+            Naming::Marker(marker) => (1, [marker, ""]),
+            Naming::Hint(hint) => (2, [hint.id.as_str(), hint.label.as_str()]),
+        };
+        let [first, second] = names;
+        let flags = [HEAD, said.trust as u8, tier_flag, flag];
+        let key = self.key.set(&flags, &[said.label, first, second, said.kind, said.principal]);
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
         let number = next_number(self.heads.len());
         self.numbers.insert(key.into(), number);
-        let voice = self.voice(frame, number);
+        let voice = self.voice(said, number);
         self.heads.push(Head {
-            label: frame.label.into(),
-            marker: frame.speaker.map(Into::into),
-            kind: kind.into(),
-            principal: principal.into(),
-            trust,
-            tier,
+            label: said.label.into(),
+            named: match said.named {
+                Naming::Nobody => Named::Nobody,
+                Naming::Marker(marker) => Named::Marker(marker.into()),
+                Naming::Hint(hint) => Named::Hint(hint.clone()),
+            },
+            kind: said.kind.into(),
+            principal: said.principal.into(),
+            trust: said.trust,
+            tier: said.tier,
             voice,
         });
         number
     }
 
     /// The number of the voice that a head belongs to.
-    fn voice(&mut self, frame: &FrameRef<'_>, head: u32) -> u32 {
-        let marker = frame.speaker.unwrap_or_default();
-        let speaker = frame.speaker.and_then(|marker| Speaker::new(marker, frame.label, frame.trust()));
+    fn voice(&mut self, said: &Said<'_>, head: u32) -> u32 {
+        let speaker = match said.named {
+            Naming::Nobody => None,
+            Naming::Marker(marker) => Speaker::new(marker, said.label, said.trust),
+            Naming::Hint(hint) => Some(hint.clone()),
+        };
         let (standing, texts) = match &speaker {
-            Some(speaker) if speaker.trusted => (Standing::Trusted, [marker, &speaker.display]),
-            Some(speaker) => (Standing::Hint, [marker, &speaker.display]),
-            None => (Standing::Unnamed, ["", frame.label]),
+            Some(speaker) if speaker.trusted => (Standing::Trusted, [speaker.id.as_str(), &speaker.display]),
+            Some(speaker) => (Standing::Hint, [speaker.id.as_str(), &speaker.display]),
+            None => (Standing::Unnamed, ["", said.label]),
         };
         let key = self.key.set(&[VOICE, standing as u8], &texts);
         if let Some(number) = self.numbers.get(key) {
@@ -425,6 +449,62 @@ impl Catalogue {
         let (records, files, last_file, first_record) = (0, 0, 0, self.kept);
         self.voices.push(VoiceRow { standing, speaker, head, records, files, last_file, first_record });
         number
+    }
+}
+
+/// What is kept of a record, whichever form its archive has.
+struct Said<'a> {
+    id: &'a str,
+    offset: u64,
+    length: u64,
+    line: u64,
+    time: &'a str,
+    label: &'a str,
+    named: Naming<'a>,
+    kind: &'a str,
+    principal: &'a str,
+    trust: Trust,
+    tier: Option<Tier>,
+}
+
+/// What says who spoke.
+#[derive(Clone, Copy)]
+enum Naming<'a> {
+    Nobody,
+    Marker(&'a str),
+    Hint(&'a Speaker),
+}
+
+impl<'a> Said<'a> {
+    fn of(record: RecordRef<'a>) -> Self {
+        match record {
+            RecordRef::Frame(frame) => Self {
+                id: frame.id,
+                offset: frame.record_offset,
+                length: frame.record_length,
+                line: frame.record_line,
+                time: frame.time,
+                label: frame.label,
+                named: frame.speaker.map_or(Naming::Nobody, Naming::Marker),
+                kind: frame.kind(),
+                principal: frame.principal(),
+                trust: frame.trust(),
+                tier: frame.tier(),
+            },
+            RecordRef::Legacy(legacy) => Self {
+                id: legacy.id,
+                offset: legacy.offset,
+                length: legacy.length,
+                line: legacy.line,
+                time: legacy.time,
+                label: legacy.label,
+                named: legacy.hint.map_or(Naming::Nobody, Naming::Hint),
+                kind: UNKNOWN,
+                principal: UNKNOWN,
+                trust: Trust::Trusted,
+                tier: None,
+            },
+        }
     }
 }
 
@@ -475,9 +555,13 @@ mod tests {
         for (path, text) in files {
             let class = verifier.file(path, EntryKind::File);
             catalogue.file(path, class);
-            let mut keep = |path: &str, frame: &FrameRef<'_>| {
-                catalogue.add(frame);
-                records.push(Record::new(path, frame));
+            let mut keep = |path: &str, record: RecordRef<'_>| {
+                catalogue.add(record);
+                match record {
+                    RecordRef::Frame(frame) => records.push(Record::new(path, frame)),
+                    RecordRef::Legacy(legacy) if legacy.is_record() => records.push(Record::of_legacy(path, legacy)),
+                    RecordRef::Legacy(_) => {}
+                }
             };
             verifier.push_text(text, &mut keep);
             let outcome = verifier.end(&mut keep).expect("an open file");

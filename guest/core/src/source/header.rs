@@ -2,10 +2,11 @@
 
 use super::frame::{ANCHOR_CLOSE, ANCHOR_OPEN, CLOSE, COUNT_OPEN, META_OPEN, SOURCE_OPEN, SPEAKER_OPEN};
 use super::metadata::Metadata;
+use super::record_head::{NoHead, record_head};
 use super::report::FindingCode;
 use crate::digest::Digest;
 use crate::ids::{Location, SourceId};
-use crate::text::{is_canonical_speaker, is_printable_reading, is_whitespace};
+use crate::text::{is_canonical_speaker, is_printable_reading};
 use core::ops::Range;
 use memchr::memchr;
 
@@ -138,51 +139,7 @@ impl HeaderParser {
         let count = line.within(COUNT_OPEN, CLOSE).and_then(|digits| record_lines(digits.text));
         header.record_lines = count.ok_or(line.fault(FindingCode::BadRecordCount))?;
 
-        self.first_line(lines, header)
-    }
-
-    /// `[time] label: `; what follows is not looked at.
-    fn first_line(&self, lines: &Lines<'_>, mut header: Header) -> Result<Header, Stop> {
-        let (line, whole) = lines.peek();
-        let bad = || line.fault(FindingCode::BadRecord);
-        // What is missing may still come, unless the line is over.
-        let missing = || if whole { bad() } else { Stop::More };
-        let bytes = line.text.as_bytes();
-        match bytes.first() {
-            Some(b'[') => {}
-            Some(_) => return Err(bad()),
-            None => return Err(missing()),
-        }
-        let close = memchr(b']', bytes).ok_or_else(missing)?;
-        let behind = line.text.get(close + 1..).unwrap_or_default();
-        let label_at = behind.find(|c| !is_whitespace(c)).map(|at| close + 1 + at).ok_or_else(missing)?;
-        if label_at == close + 1 {
-            return Err(bad());
-        }
-        let label_text = line.text.get(label_at..).unwrap_or_default();
-        // The label has at least one character, and is the shortest that a colon and a space can end.
-        let first = label_text.chars().next().map_or(0, char::len_utf8);
-        let label = match find_colon(label_text.as_bytes(), first) {
-            Some(end) => label_at..label_at + end,
-            None if !whole => return Err(Stop::More),
-            // Only if no label can be found so, white space may be one: `[t]  : text`.
-            None if label_text.starts_with(": ") => {
-                let space = line.text.get(close + 1..label_at).and_then(|gap| gap.chars().next_back());
-                let start = label_at - space.map_or(0, char::len_utf8);
-                if start == close + 1 {
-                    return Err(bad());
-                }
-                start..label_at
-            }
-            None => return Err(bad()),
-        };
-        header.record_line = line.above;
-        header.record = line.start;
-        header.time = line.start + 1..line.start + close;
-        header.label = line.start + label.start..line.start + label.end;
-        header.end = line.start + label.end + 2;
-        header.first_lf = whole.then(|| line.start + line.text.len());
-        Ok(header)
+        first_line(lines, header)
     }
 
     fn check_id(&self, id: &str) -> Result<(), FindingCode> {
@@ -231,6 +188,23 @@ impl HeaderParser {
         }
         Some(slot)
     }
+}
+
+/// `[time] label: `; what follows is not looked at.
+fn first_line(lines: &Lines<'_>, mut header: Header) -> Result<Header, Stop> {
+    let (line, whole) = lines.peek();
+    let head = record_head(line.text, whole).map_err(|none| match none {
+        NoHead::More => Stop::More,
+        NoHead::Bad => line.fault(FindingCode::BadRecord),
+    })?;
+    let from_here = |range: Range<usize>| line.start + range.start..line.start + range.end;
+    header.record_line = line.above;
+    header.record = line.start;
+    header.time = from_here(head.time);
+    header.label = from_here(head.label);
+    header.end = line.start + head.end;
+    header.first_lf = whole.then(|| line.start + line.text.len());
+    Ok(header)
 }
 
 enum Stop {
@@ -312,19 +286,7 @@ fn is_anchor(name: &str, id: &Digest) -> bool {
     name.as_bytes().strip_prefix(b"source-").is_some_and(|found| found == expected)
 }
 
-fn record_lines(digits: &str) -> Option<u32> {
+pub(super) fn record_lines(digits: &str) -> Option<u32> {
     let plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten().filter(|&count| count > 0)
-}
-
-/// Where, from `from` on, `": "` stands.
-fn find_colon(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += memchr(b':', bytes.get(at..)?)?;
-        if bytes.get(at + 1) == Some(&b' ') {
-            return Some(at);
-        }
-        at += 1;
-    }
 }

@@ -1,8 +1,9 @@
 //! What is kept of a frame: who, when, what.
 
 use super::frame::FrameRef;
-use super::metadata::{Tier, Trust};
-use crate::ids::{SpeakerId, label as label_of};
+use super::legacy::{LegacyKind, LegacyRef};
+use super::metadata::{Tier, Trust, UNKNOWN};
+use crate::ids::{SpeakerId, label as label_of, lexical_id};
 use crate::text::{clean, identity_part};
 
 /// Who a record says spoke, where the runtime gave a speaker.
@@ -39,14 +40,41 @@ impl Speaker {
     }
 }
 
+/// A record as it was met: a frame of a v2 archive, or something in one of the older form.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordRef<'a> {
+    /// A frame.
+    Frame(&'a FrameRef<'a>),
+    /// What an older archive has; not all of it is a record ([`LegacyRef::is_record`]).
+    Legacy(&'a LegacyRef<'a>),
+}
+
+impl RecordRef<'_> {
+    /// Whether it is a record: every frame is.
+    pub fn is_record(&self) -> bool {
+        match self {
+            Self::Frame(_) => true,
+            Self::Legacy(legacy) => legacy.is_record(),
+        }
+    }
+
+    /// Its text, as far as the scanner was asked to keep it.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Frame(frame) => frame.record,
+            Self::Legacy(legacy) => legacy.text,
+        }
+    }
+}
+
 /// A record of evidence, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `provider/thread/message`.
+    /// `provider/thread/message`; of a numbered turn its reference, `D3:7`; of a line that mentions some `lex_…`.
     pub id: String,
     /// Its file, as it was given.
     pub path: String,
-    /// Of its anchor in the file.
+    /// Of its anchor in the file: `source-…` or `d3-7`; a line that mentions turns has its id in the place of one.
     pub anchor: String,
     /// Of its first line, from 1.
     pub line: u64,
@@ -58,7 +86,7 @@ pub struct Record {
     pub time: String,
     /// Speaker or role, as written in the record. A body can say anything; this alone proves nothing.
     pub label: String,
-    /// Only where the runtime gave one.
+    /// Only where the runtime gave one, or where an older record's text begins with a name; then it is not trusted.
     pub speaker: Option<Speaker>,
     /// Whether it may be built on.
     pub trust: Trust,
@@ -89,6 +117,43 @@ impl Record {
             tier: frame.tier(),
         }
     }
+
+    /// What is kept of something in the older archive at `path`. Evidence of that form is trusted: nothing in it could say
+    /// otherwise (FORMAT.md, "Older archives").
+    pub fn of_legacy(path: &str, legacy: &LegacyRef<'_>) -> Self {
+        let (id, anchor) = match legacy.kind {
+            LegacyKind::Mention => {
+                let id = lexical_id(path, legacy.line, &clean(legacy.text), &legacy.references());
+                (id.clone(), id)
+            }
+            LegacyKind::Message | LegacyKind::Numbered | LegacyKind::Bare => {
+                (legacy.id.to_owned(), legacy.anchor.to_owned())
+            }
+        };
+        Self {
+            id,
+            path: path.to_owned(),
+            anchor,
+            line: legacy.line,
+            offset: legacy.offset,
+            length: legacy.length,
+            time: legacy.time.to_owned(),
+            label: legacy.label.to_owned(),
+            speaker: legacy.hint.cloned(),
+            trust: Trust::Trusted,
+            kind: UNKNOWN.to_owned(),
+            principal: UNKNOWN.to_owned(),
+            tier: None,
+        }
+    }
+
+    /// Of either form.
+    pub fn of(path: &str, record: RecordRef<'_>) -> Self {
+        match record {
+            RecordRef::Frame(frame) => Self::new(path, frame),
+            RecordRef::Legacy(legacy) => Self::of_legacy(path, legacy),
+        }
+    }
 }
 
 /// A record as search sees it: with its text made plain, and dated.
@@ -100,12 +165,39 @@ pub struct Event {
     pub content: String,
     /// Its first date, `YYYY-MM-DD`: see [`first_date`].
     pub date: Option<String>,
+    /// The headings above it, outermost first; v2 archives have none.
+    pub headings: Vec<String>,
+    /// What it is evidence for when cited: its own id, or what a line mentions.
+    pub references: Vec<String>,
 }
 
 impl Event {
     /// Of a frame of the file at `path`, whose record reads `text`.
     pub fn new(path: &str, frame: &FrameRef<'_>, text: &str) -> Self {
-        Self { record: Record::new(path, frame), content: clean(text), date: first_date(text).map(str::to_owned) }
+        Self {
+            record: Record::new(path, frame),
+            content: clean(text),
+            date: first_date(text).map(str::to_owned),
+            headings: Vec::new(),
+            references: vec![frame.id.to_owned()],
+        }
+    }
+
+    /// Of something in the older archive at `path`, all of its text kept. A numbered turn has no event of its own: its lines
+    /// that mention turns have, itself among them. None for those and for a header without a record.
+    pub fn of_legacy(path: &str, legacy: &LegacyRef<'_>) -> Option<Self> {
+        let references = match legacy.kind {
+            LegacyKind::Message => vec![legacy.id.to_owned()],
+            LegacyKind::Mention => legacy.references().iter().map(|reference| reference.as_str().to_owned()).collect(),
+            LegacyKind::Numbered | LegacyKind::Bare => return None,
+        };
+        Some(Self {
+            record: Record::of_legacy(path, legacy),
+            content: clean(legacy.text),
+            date: first_date(legacy.text).map(str::to_owned),
+            headings: legacy.headings.to_vec(),
+            references,
+        })
     }
 }
 

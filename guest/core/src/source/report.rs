@@ -107,6 +107,14 @@ finding_codes! {
     InvalidUtf8 = "invalid-utf8", Error;
     /// The file could not be read.
     UnreadableFile = "unreadable-file", Error;
+    /// In an archive of the older form, a header or the anchor of a numbered turn without its record.
+    LegacyBadRecord = "legacy-bad-record", Error;
+    /// In an archive of the older form, a record that is over before it should be.
+    LegacyCutRecord = "legacy-cut-record", Error;
+    /// In an archive of the older form, lines that look like a header and name nothing of this file.
+    LegacyBadHeader = "legacy-bad-header", Warning;
+    /// In an archive of the older form, a second record with the same id.
+    LegacyDuplicateId = "legacy-duplicate-id", Warning;
     /// A v2 archive without a single byte.
     EmptyArchive = "empty-archive", Warning;
     /// A symbolic link; not followed.
@@ -131,6 +139,6 @@ finding_codes! {
     QueryTermsLeftOut = "query-terms-left-out", Info;
     /// An archive was given without its place in a workspace.
     LocationUnchecked = "location-unchecked", Info;
-    /// An archive of an older format, which this version does not look into.
-    LegacyNotChecked = "legacy-not-checked", Info;
+    /// An archive of the older form has text that belongs to no record.
+    LegacyLooseText = "legacy-loose-text", Info;
 }

@@ -2,12 +2,14 @@
 
 use super::branches::{BranchLine, LINE_BYTES_MAX};
 use super::frame::FrameRef;
+use super::legacy::{LegacyEnd, LegacyItem, LegacyScanner};
 use super::limits::Limits;
 use super::line_start::LineStart;
+use super::record::RecordRef;
 use super::report::{Finding, FindingCode, Severity};
 use super::scan::{Fault, ScanEnd, Scanner};
 use crate::ids::{Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path};
-use crate::text::{InvalidUtf8, Line, Lines, Utf8Pieces};
+use crate::text::{InvalidUtf8, Line, Lines, Utf8Pieces, excerpt};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the paths of the files are.
@@ -46,7 +48,7 @@ pub enum FileClass {
     Archive,
     /// What is said of a conversation's branches: its lines are checked, and that its archive has the records they name.
     Branches,
-    /// An archive of an older format (`sources/p/t.md`, `sources/D1.md`): only its encoding is checked.
+    /// An archive of the older form (`sources/p/t.md`, `sources/D1.md`): its records are read and checked.
     OlderArchive,
     /// A topic: only its encoding is checked.
     Topic,
@@ -72,6 +74,8 @@ pub struct Counts {
     pub source_files: u64,
     /// Whole v2 frames.
     pub frames: u64,
+    /// Records of older archives, those included that a frame has taken the place of.
+    pub legacy_records: u64,
     /// Topics.
     pub topic_files: u64,
     /// Bytes read.
@@ -100,6 +104,8 @@ pub struct FileOutcome {
     pub bytes: u64,
     /// What the scan found, for a v2 archive that could be read.
     pub scan: Option<ScanEnd>,
+    /// Records, if it is an older archive.
+    pub legacy_records: u64,
     /// Nothing is wrong with what was read; [`Verifier::known`] says the same of the file as long as it does not change.
     pub clean: bool,
 }
@@ -117,8 +123,8 @@ pub struct Summary {
     pub findings_dropped: u64,
 }
 
-/// Frames and the path of their file.
-type Sink<'a> = &'a mut dyn FnMut(&str, &FrameRef<'_>);
+/// Records and the path of their file.
+type Sink<'a> = &'a mut dyn FnMut(&str, RecordRef<'_>);
 
 /// Checks files. Each is opened with [`Verifier::file`], fed in pieces and closed with [`Verifier::end`]; findings can be
 /// taken at any time. Nothing of a file is kept but findings and figures.
@@ -127,10 +133,7 @@ pub struct Verifier {
     limits: Limits,
     keep: usize,
     open: Option<OpenFile>,
-    findings: VecDeque<Finding>,
-    made: u64,
-    dropped: u64,
-    worst: Option<Severity>,
+    findings: Findings,
     counts: Counts,
     old_layouts: BTreeSet<String>,
     /// By archive: what a branches file that came before it names.
@@ -150,17 +153,39 @@ struct Named {
 /// No line: they count from 1.
 const SEEN: u64 = 0;
 
+/// What was found and not taken out yet, and what it comes to.
+struct Findings {
+    waiting: VecDeque<Finding>,
+    most: u64,
+    made: u64,
+    dropped: u64,
+    worst: Option<Severity>,
+}
+
+impl Findings {
+    fn add(&mut self, finding: Finding) {
+        self.worst = self.worst.max(Some(finding.severity));
+        if self.made < self.most {
+            self.made += 1;
+            self.waiting.push_back(finding);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
 struct OpenFile {
     path: String,
     class: FileClass,
     bytes: u64,
-    /// Frames in the files before it.
-    frames_before: u64,
+    /// Figures of the files before it.
+    before: Counts,
     check: Check,
 }
 
 enum Check {
     Archive(Box<Scanner>),
+    Legacy(Box<LegacyCheck>),
     Text(Box<TextCheck>),
     Branches(Box<BranchCheck>),
     Nothing,
@@ -174,17 +199,20 @@ impl Verifier {
             limits: *limits,
             keep: 0,
             open: None,
-            findings: VecDeque::new(),
-            made: 0,
-            dropped: 0,
-            worst: None,
+            findings: Findings {
+                waiting: VecDeque::new(),
+                most: limits.findings_max,
+                made: 0,
+                dropped: 0,
+                worst: None,
+            },
             counts: Counts::default(),
             old_layouts: BTreeSet::new(),
             named: BTreeMap::new(),
         }
     }
 
-    /// Hands frames on with at most the first `bytes` bytes of their record: see [`Scanner::keep_records`].
+    /// Hands records on with at most the first `bytes` bytes of their text: see [`Scanner::keep_records`].
     pub fn keep_records(self, bytes: usize) -> Self {
         Self { keep: bytes, ..self }
     }
@@ -214,7 +242,7 @@ impl Verifier {
                     Given::InWorkspace | Given::AnyPath => is_internal_path(path),
                 };
                 if !is_internal {
-                    self.add(finding(code, path, message));
+                    self.findings.add(finding(code, path, message));
                 }
                 FileClass::Other
             }
@@ -226,13 +254,13 @@ impl Verifier {
             FileClass::OldLayout => {
                 let name = path.split('/').next().unwrap_or(path);
                 if self.old_layouts.insert(name.to_owned()) {
-                    self.add(finding(FindingCode::OldLayout, name, OLD_LAYOUT));
+                    self.findings.add(finding(FindingCode::OldLayout, name, OLD_LAYOUT));
                 }
             }
             FileClass::Branches | FileClass::Derived | FileClass::Other => {}
         }
-        let check = self.check(class, location);
-        self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, frames_before: self.counts.frames, check });
+        let check = self.check(path, class, location);
+        self.open = Some(OpenFile { path: path.to_owned(), class, bytes: 0, before: self.counts, check });
         class
     }
 
@@ -241,19 +269,24 @@ impl Verifier {
         let Some(mut open) = self.open.take() else { return };
         let (class, location) = classify(&open.path, self.given);
         if class == open.class {
-            open.check = self.check(class, location);
+            open.check = self.check(&open.path, class, location);
         }
         open.bytes = 0;
-        self.counts.frames = open.frames_before;
+        self.counts.frames = open.before.frames;
+        self.counts.legacy_records = open.before.legacy_records;
         self.open = Some(open);
     }
 
-    fn check(&self, class: FileClass, location: Option<Location>) -> Check {
+    fn check(&self, path: &str, class: FileClass, location: Option<Location>) -> Check {
         match class {
             FileClass::Archive => {
                 Check::Archive(Box::new(Scanner::new(location, &self.limits).keep_records(self.keep)))
             }
-            FileClass::OlderArchive | FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
+            FileClass::OlderArchive => {
+                let scanner = LegacyScanner::new(in_workspace(path, self.given), &self.limits).keep_records(self.keep);
+                Check::Legacy(Box::new(LegacyCheck { scanner, clean: true }))
+            }
+            FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
             FileClass::Branches => Check::Branches(Box::default()),
             FileClass::OldLayout | FileClass::Other => Check::Nothing,
         }
@@ -263,13 +296,14 @@ impl Verifier {
     pub fn push_bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let Some(OpenFile { path, bytes: read, check, .. }) = &mut self.open else { return };
         *read += bytes.len() as u64;
-        let (frames, named) = (&mut self.counts.frames, &mut self.named);
+        let Self { counts, findings, named, .. } = self;
+        let mut found = Found { path, counts, findings, named, sink };
         match check {
-            Check::Archive(scanner) => scanner.push_bytes(bytes, &mut |frame| {
-                *frames += 1;
-                strike(named, path, frame);
-                sink(path, frame);
-            }),
+            Check::Archive(scanner) => scanner.push_bytes(bytes, &mut |frame| found.record(RecordRef::Frame(frame))),
+            Check::Legacy(check) => {
+                let LegacyCheck { scanner, clean } = check.as_mut();
+                scanner.push_bytes(bytes, &mut |item| found.legacy(item, clean));
+            }
             Check::Text(text) => text.push(bytes),
             Check::Branches(lines) => lines.push(bytes),
             Check::Nothing => {}
@@ -278,59 +312,61 @@ impl Verifier {
 
     /// The same for text.
     pub fn push_text(&mut self, text: &str, sink: Sink<'_>) {
-        let Some(OpenFile { path, bytes: read, check: Check::Archive(scanner), .. }) = &mut self.open else {
-            return self.push_bytes(text.as_bytes(), sink);
-        };
-        *read += text.len() as u64;
-        let (frames, named) = (&mut self.counts.frames, &mut self.named);
-        scanner.push_text(text, &mut |frame| {
-            *frames += 1;
-            strike(named, path, frame);
-            sink(path, frame);
-        });
+        let Some(OpenFile { path, bytes: read, check, .. }) = &mut self.open else { return };
+        let Self { counts, findings, named, .. } = self;
+        let mut found = Found { path, counts, findings, named, sink };
+        match check {
+            Check::Archive(scanner) => {
+                *read += text.len() as u64;
+                scanner.push_text(text, &mut |frame| found.record(RecordRef::Frame(frame)));
+            }
+            Check::Legacy(check) => {
+                *read += text.len() as u64;
+                let LegacyCheck { scanner, clean } = check.as_mut();
+                scanner.push_text(text, &mut |item| found.legacy(item, clean));
+            }
+            Check::Text(_) | Check::Branches(_) | Check::Nothing => self.push_bytes(text.as_bytes(), sink),
+        }
     }
 
     /// The open file could not be read to its end, and why, in words. Closes it.
     pub fn unreadable(&mut self, why: &str) -> Option<FileOutcome> {
         let OpenFile { path, class, bytes, .. } = self.open.take()?;
         self.counts.bytes += bytes;
-        self.add(finding(
+        self.findings.add(finding(
             FindingCode::UnreadableFile,
             &path,
             &format!("{why}; what is in this file is not remembered until it can be read"),
         ));
-        Some(FileOutcome { path, class, bytes, scan: None, clean: false })
+        Some(FileOutcome { path, class, bytes, scan: None, legacy_records: 0, clean: false })
     }
 
-    /// Closes the open file without its content, which was found clean before ([`FileOutcome::clean`]): so many bytes, so
-    /// many frames.
-    pub fn known(&mut self, bytes: u64, frames: u64) {
-        let Some(open) = self.open.take() else { return };
-        self.counts.bytes += bytes;
-        self.counts.frames += frames;
-        if open.class == FileClass::OlderArchive {
-            self.add(finding(FindingCode::LegacyNotChecked, &open.path, LEGACY));
+    /// Closes the open file without its content, which was found clean before ([`FileOutcome::clean`]): so many bytes,
+    /// whole frames and records of the older form. What was worth knowing of it (`info`) is not told again.
+    pub fn known(&mut self, bytes: u64, frames: u64, legacy_records: u64) {
+        if self.open.take().is_some() {
+            self.counts.bytes += bytes;
+            self.counts.frames += frames;
+            self.counts.legacy_records += legacy_records;
         }
     }
 
     /// The tables of the cache say something else of this file than its content, though it has not changed since.
     pub fn stale_index(&mut self, path: &str) {
-        self.add(finding(FindingCode::StaleIndex, path, STALE_INDEX));
+        self.findings.add(finding(FindingCode::StaleIndex, path, STALE_INDEX));
     }
 
     /// Closes the open file. None if none is open.
     pub fn end(&mut self, sink: Sink<'_>) -> Option<FileOutcome> {
-        let OpenFile { path, class, bytes, check, .. } = self.open.take()?;
+        let OpenFile { path, class, bytes, before, check } = self.open.take()?;
         self.counts.bytes += bytes;
         let mut clean = true;
-        let scan = match check {
+        let mut scan = None;
+        let Self { counts, findings, named, .. } = self;
+        let mut found = Found { path: &path, counts, findings, named, sink };
+        match check {
             Check::Archive(scanner) => {
-                let (frames, named) = (&mut self.counts.frames, &mut self.named);
-                let end = scanner.finish(&mut |frame| {
-                    *frames += 1;
-                    strike(named, &path, frame);
-                    sink(&path, frame);
-                });
+                let end = scanner.finish(&mut |frame| found.record(RecordRef::Frame(frame)));
                 self.archive(&path, &end);
                 // Behind damage a record may be there.
                 if end.complete
@@ -340,36 +376,50 @@ impl Verifier {
                     self.unknown_records(&named);
                 }
                 clean = end.complete && end.invalid_utf8.is_none();
-                Some(end)
+                scan = Some(end);
+            }
+            Check::Legacy(check) => {
+                clean = check.clean;
+                let end = check.scanner.finish(&mut |item| found.legacy(item, &mut clean));
+                clean &= end.fault.is_none();
+                self.legacy(&path, &end);
             }
             Check::Text(text) => {
                 if let Some(fault) = text.finish() {
                     clean = false;
-                    self.add(located(&path, &fault, INVALID_TEXT.to_owned()));
+                    self.findings.add(located(&path, &fault, INVALID_TEXT.to_owned()));
                 }
-                if class == FileClass::OlderArchive {
-                    self.add(finding(FindingCode::LegacyNotChecked, &path, LEGACY));
-                }
-                None
             }
-            Check::Branches(lines) => {
-                clean = self.branches(&path, *lines);
-                None
-            }
-            Check::Nothing => None,
-        };
-        Some(FileOutcome { path, class, bytes, scan, clean })
+            Check::Branches(lines) => clean = self.branches(&path, *lines),
+            Check::Nothing => {}
+        }
+        let legacy_records = self.counts.legacy_records - before.legacy_records;
+        Some(FileOutcome { path, class, bytes, scan, legacy_records, clean })
+    }
+
+    fn legacy(&mut self, path: &str, end: &LegacyEnd) {
+        if let Some(invalid) = &end.invalid_utf8 {
+            self.findings.add(located(path, invalid, INVALID_LEGACY.to_owned()));
+        }
+        if let Some(first) = &end.first_loose {
+            let what = match end.loose_lines {
+                1 => "1 line belongs to no record and is".to_owned(),
+                lines => format!("{lines} lines belong to no record and are"),
+            };
+            let message = format!("{what} not searched; `get` shows the file as it stands");
+            self.findings.add(located(path, first, message));
+        }
     }
 
     fn archive(&mut self, path: &str, end: &ScanEnd) {
         let unplaced = classify(path, self.given).1.is_none();
         match &end.fault {
-            Some(_) if end.bytes == 0 => self.add(finding(FindingCode::EmptyArchive, path, EMPTY)),
-            Some(fault) => self.add(located(path, fault, explain(fault, end, unplaced))),
+            Some(_) if end.bytes == 0 => self.findings.add(finding(FindingCode::EmptyArchive, path, EMPTY)),
+            Some(fault) => self.findings.add(located(path, fault, explain(fault, end, unplaced))),
             None => {}
         }
         if let Some(invalid) = end.invalid_utf8.as_ref().filter(|invalid| end.fault.as_ref() != Some(invalid)) {
-            self.add(located(path, invalid, explain(invalid, end, unplaced)));
+            self.findings.add(located(path, invalid, explain(invalid, end, unplaced)));
         }
         if unplaced {
             let place = end.location.as_ref().map(Location::path);
@@ -380,7 +430,7 @@ impl Verifier {
                 None => "checked without its place in a workspace".to_owned(),
             };
             let subject = place.map(str::to_owned);
-            self.add(Finding { subject, ..finding(FindingCode::LocationUnchecked, path, &message) });
+            self.findings.add(Finding { subject, ..finding(FindingCode::LocationUnchecked, path, &message) });
         }
     }
 
@@ -394,7 +444,7 @@ impl Verifier {
                 "this line does not say what a record comes behind{more}; records without a line come behind the one \
                  before them. Restore the file from a copy, or remove the line"
             );
-            self.add(Finding { line: Some(line), ..finding(FindingCode::BadBranchLine, path, &message) });
+            self.findings.add(Finding { line: Some(line), ..finding(FindingCode::BadBranchLine, path, &message) });
         }
         if let Some(archive) = archive_beside(path)
             && let Some(location) = classify(&archive, self.given).1
@@ -416,17 +466,18 @@ impl Verifier {
              Restore both files from one copy"
         );
         let found = finding(FindingCode::UnknownBranchRecord, &named.file, &message);
-        self.add(Finding { line: Some(*line), subject: Some(id), ..found });
+        self.findings.add(Finding { line: Some(*line), subject: Some(id), ..found });
     }
 
     /// Takes findings out, oldest first, at most `max`.
     pub fn take_findings(&mut self, max: usize) -> Vec<Finding> {
-        self.findings.drain(..max.min(self.findings.len())).collect()
+        let waiting = &mut self.findings.waiting;
+        waiting.drain(..max.min(waiting.len())).collect()
     }
 
     /// What came of the files so far; a file still open counts with the frames it has shown.
     pub fn summary(&self) -> Summary {
-        let ok = self.worst.is_none_or(|worst| worst == Severity::Info);
+        let ok = self.findings.worst.is_none_or(|worst| worst == Severity::Info);
         let mut counts = self.counts;
         counts.bytes += self.open.as_ref().map_or(0, |open| open.bytes);
         let health = match (ok, counts.source_files + counts.topic_files) {
@@ -434,16 +485,47 @@ impl Verifier {
             (true, 0) => Health::Empty,
             (true, _) => Health::Ok,
         };
-        Summary { ok, health, counts, findings_dropped: self.dropped }
+        Summary { ok, health, counts, findings_dropped: self.findings.dropped }
+    }
+}
+
+/// An older archive being read.
+struct LegacyCheck {
+    scanner: LegacyScanner,
+    /// Nothing above `info` was found.
+    clean: bool,
+}
+
+/// What becomes of what scanners hand on.
+struct Found<'a> {
+    path: &'a str,
+    counts: &'a mut Counts,
+    findings: &'a mut Findings,
+    named: &'a mut BTreeMap<String, Named>,
+    sink: Sink<'a>,
+}
+
+impl Found<'_> {
+    fn record(&mut self, record: RecordRef<'_>) {
+        match record {
+            RecordRef::Frame(frame) => {
+                self.counts.frames += 1;
+                strike(self.named, self.path, frame);
+            }
+            RecordRef::Legacy(_) => self.counts.legacy_records += u64::from(record.is_record()),
+        }
+        (self.sink)(self.path, record);
     }
 
-    fn add(&mut self, finding: Finding) {
-        self.worst = self.worst.max(Some(finding.severity));
-        if self.made < self.limits.findings_max {
-            self.made += 1;
-            self.findings.push_back(finding);
-        } else {
-            self.dropped += 1;
+    fn legacy(&mut self, item: LegacyItem<'_>, clean: &mut bool) {
+        match item {
+            LegacyItem::Found(legacy) => self.record(RecordRef::Legacy(legacy)),
+            LegacyItem::Wrong(fault, id) => {
+                *clean = false;
+                let message = explain_legacy(fault.code).to_owned();
+                let subject = id.map(|id| excerpt(id.as_bytes()));
+                self.findings.add(Finding { subject, ..located(self.path, fault, message) });
+            }
         }
     }
 }
@@ -457,7 +539,8 @@ const UNREADABLE: &str =
 const OLD_LAYOUT: &str = "from a layout that is no longer read; `init` moves it aside, beside the workspace";
 const INVALID_TEXT: &str =
     "not UTF-8 from here on; the file is left out. Restore it from a copy, or convert it to UTF-8";
-const LEGACY: &str = "an archive of an older format; this version does not look into it";
+const INVALID_LEGACY: &str = "not UTF-8 from here on; what stands before it stays in use. Restore the file from a copy, or convert it \
+    to UTF-8";
 const STALE_INDEX: &str = "the cache was wrong about this file, and has been made again; nothing else is needed. If it comes \
     back, something changes files and hides it: look at the medium and at programs that set file times";
 const EMPTY: &str = "the archive is empty; if it held anything, restore it from a copy";
@@ -476,6 +559,27 @@ fn finding(code: FindingCode, path: &str, message: &str) -> Finding {
 
 fn located(path: &str, fault: &Fault, message: String) -> Finding {
     Finding { line: Some(fault.line), excerpt: Some(fault.excerpt.clone()), ..finding(fault.code, path, &message) }
+}
+
+/// What is wrong with something in an older archive, and what to do.
+fn explain_legacy(code: FindingCode) -> &'static str {
+    match code {
+        FindingCode::LegacyBadRecord => {
+            "a header, and no record below it: what it named is not here. Restore the file from a copy"
+        }
+        FindingCode::LegacyCutRecord => {
+            "the record that begins here is over before it should be; what there is of it stays in use. Restore the file \
+             from a copy"
+        }
+        FindingCode::LegacyDuplicateId => {
+            "a record with this id is in the file already; that one stays, and this one is left out. If both are wanted, \
+             restore the file from a copy"
+        }
+        _ => {
+            "this looks like a record's header and names nothing of this file, so it is taken for text. If the file was \
+             moved or renamed, put it back"
+        }
+    }
 }
 
 /// What is wrong, what is still good, what to do.
@@ -535,6 +639,16 @@ fn classify(path: &str, given: Given) -> (FileClass, Option<Location>) {
             // Below `sources/`, or below a provider's directory.
             let location = Location::in_given_path(path);
             (if location.is_some() { FileClass::Archive } else { FileClass::Other }, location)
+        }
+    }
+}
+
+/// Where an older archive lies in its workspace, going by the path that was given.
+fn in_workspace(path: &str, given: Given) -> &str {
+    match given {
+        Given::InWorkspace => path,
+        Given::AnyPath | Given::InDirectory => {
+            tails(path).find(|path| class_in_workspace(path) == FileClass::OlderArchive).unwrap_or(path)
         }
     }
 }

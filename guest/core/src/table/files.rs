@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! path length (2), path, kind (1): 0, the file is gone, or
-//! 1, size (8), token length (1), token, frames (8), clean (1), digest (32)
+//! 1, size (8), token length (1), token, frames (8), legacy records (8), clean (1), digest (32)
 //! ```
 //!
 //! The table is written whole, in ascending order of the paths, and then added to until half of it is out of date. A block
@@ -45,6 +45,8 @@ pub struct FileState {
     pub root: Digest,
     /// Whole frames, if it is a v2 archive.
     pub frames: u64,
+    /// Records, if it is an archive of the older form.
+    pub legacy_records: u64,
     /// Nothing is wrong with its content. Otherwise it has to be read to say what.
     pub clean: bool,
 }
@@ -237,7 +239,7 @@ impl FileTable {
                     1 => {
                         content.take(8)?;
                         content.text::<1>()?;
-                        content.take(8 + 1 + 32)?;
+                        content.take(8 + 8 + 1 + 32)?;
                         false
                     }
                     _ => return None,
@@ -285,9 +287,10 @@ impl FileTable {
         let start = row.path as usize + usize::from(row.path_length) + 1;
         let mut reader = Reader(self.bytes.get(start..row.end as usize)?);
         let (size, token) = (reader.number::<8>()?, reader.text::<1>()?);
-        let (frames, clean) = (reader.number::<8>()?, reader.number::<1>()? == 1);
+        let (frames, legacy_records) = (reader.number::<8>()?, reader.number::<8>()?);
+        let clean = reader.number::<1>()? == 1;
         let root = Digest(reader.array()?);
-        Some((size, token, FileState { root, frames, clean }))
+        Some((size, token, FileState { root, frames, legacy_records, clean }))
     }
 }
 
@@ -310,6 +313,7 @@ impl Blocks {
             put_number::<8>(out, size)?;
             put_text::<1>(out, token)?;
             put_number::<8>(out, state.frames)?;
+            put_number::<8>(out, state.legacy_records)?;
             put_number::<1>(out, u64::from(state.clean))?;
             out.extend_from_slice(&state.root.0);
             Some(())

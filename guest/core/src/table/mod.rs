@@ -1,6 +1,6 @@
 //! Tables: what was found out about files and records, kept so that nobody has to read them again.
 //!
-//! - [`FileTable`]: digest, frames and soundness of every file, by path and stamp. One cache file.
+//! - [`FileTable`]: digest, records and soundness of every file, by path and stamp. One cache file.
 //! - [`ArchiveHead`], [`RowLog`], [`IdIndex`]: the record table of one archive that is long enough to be worth it
 //!   ([`ARCHIVE_BYTES_MIN`]): how it ends, a row a record, and a way to a row from an id that reads a page or two.
 //!   [`read_chunks`]: the parts of its digest, for changes that are no additions.
@@ -27,7 +27,7 @@ pub use rows::{Key, ROWS_MAX, Row, RowLog, Rows, row_key, rows_length, rows_rang
 use crate::digest::Digest;
 
 /// Version of all cache files. Any change of their layout, or of what a scan makes of a file, raises it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Archives shorter than this have no record table: reading them takes less time than reading about them.
 pub const ARCHIVE_BYTES_MIN: u64 = 64 * 1024;
