@@ -35,7 +35,7 @@ pub(crate) fn counts(counts: &source::Counts) -> shared::Counts {
     shared::Counts {
         source_files: counts.source_files,
         frames: counts.frames,
-        legacy_records: None,
+        legacy_records: Some(counts.legacy_records),
         topic_files: counts.topic_files,
         blocks: None,
         bytes: counts.bytes,

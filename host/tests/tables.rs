@@ -333,12 +333,15 @@ fn findings_are_exact_though_files_are_known() {
     let mut text = fs::read(&bad).expect("there");
     text.truncate(text.len() - 100);
     fs::write(&bad, text).expect("written");
-    fs::write(root.path().join("sources/tests/older.md"), "older evidence\n").expect("written");
+    let older = "# D1\n\n<a id=\"d1-1\"></a>\n[] A: x [D1:1]\n";
+    fs::write(root.path().join("sources/D1.md"), older).expect("written");
+    fs::write(root.path().join("sources/tests/older.md"), older).expect("written");
     settle();
     let first = session.status().expect("a status");
     assert_eq!(first.health, Health::Degraded);
     let codes: Vec<&str> = first.reasons.iter().map(|finding| finding.code.as_str()).collect();
-    assert_eq!(codes, ["truncated-frame", "legacy-not-checked"]);
+    assert_eq!(codes, ["truncated-frame", "legacy-bad-header"]);
+    assert_eq!(first.counts.legacy_records, Some(1));
     let second = session.status().expect("a status");
     assert_eq!((second.reasons, second.counts, second.revision), (first.reasons, first.counts, first.revision));
     // Adding to it is refused with the same words, again and again.

@@ -29,7 +29,7 @@ fn passes(engine: EngineName, ran: &[&str]) {
 
 /// What core is meant to run.
 const CORE: &[&str] =
-    &["authority", "frames_parse", "frames_write", "ids", "promote", "topics_parse", "unpaired_archive"];
+    &["authority", "frames_parse", "frames_write", "ids", "legacy_parse", "promote", "topics_parse", "unpaired_archive"];
 
 #[test]
 fn native() {
@@ -48,7 +48,7 @@ fn component() {
 
 #[test]
 fn verifier() {
-    passes(EngineName::Verifier, &["frames_parse"]);
+    passes(EngineName::Verifier, &["frames_parse", "legacy_parse"]);
 }
 
 /// Natively and in wasm core does the same to the byte, also where rows compare only a part.

@@ -149,6 +149,10 @@ pub(crate) fn core_tier(tier: shared::Tier) -> source::Tier {
     }
 }
 
+pub(crate) fn new_numbered(turn: wit::NumberedTurn) -> source::NewNumbered {
+    source::NewNumbered { reference: turn.reference, date: turn.date, label: turn.label, text: turn.text }
+}
+
 pub(crate) fn new_record(turn: wit::Turn) -> source::NewRecord {
     source::NewRecord {
         provider: turn.provider,

@@ -12,6 +12,7 @@ mod clock;
 mod convert;
 mod import;
 mod keep;
+mod numbered;
 mod panic;
 mod promote;
 mod read;

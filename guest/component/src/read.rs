@@ -3,9 +3,13 @@
 use std::cell::Cell;
 
 use recollex_core::digest::Digest;
-use recollex_core::ids::{Location, SourceId, is_derived_path, is_internal_path, is_v2_path};
+use recollex_core::ids::{
+    Location, SourceId, TurnRef, is_derived_path, is_internal_path, is_v2_path, numbered_conversation,
+};
 use recollex_core::session::LineWindow;
-use recollex_core::source::{FrameRef, Limits, Record, Scanner};
+use recollex_core::source::{
+    FrameRef, LegacyItem, LegacyKind, LegacyRef, LegacyScanner, Limits, Record, RecordRef, Scanner,
+};
 use recollex_core::table::row_key;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -18,20 +22,32 @@ use crate::tree::{self, Piece, Reader};
 /// What a caller asked to read.
 pub(crate) enum Target {
     File(Entry),
-    Record { entry: Entry, id: RecordName },
+    /// A record, and the files it may be in: the first that has it counts.
+    Record {
+        files: Vec<Entry>,
+        id: RecordName,
+    },
 }
 
-/// How a record is named within its archive.
+/// How a record is named.
 pub(crate) enum RecordName {
+    /// Over all files: a source id, `D3:7`, `lex_…`.
     Id(String),
+    /// Within its file.
     Anchor(String),
 }
 
 impl RecordName {
-    fn names(&self, frame: &FrameRef<'_>) -> bool {
-        match self {
-            Self::Id(id) => frame.id == id,
-            Self::Anchor(anchor) => frame.anchor() == *anchor,
+    fn names(&self, path: &str, record: RecordRef<'_>) -> bool {
+        match (self, record) {
+            (Self::Id(id), RecordRef::Frame(frame)) => frame.id == id,
+            (Self::Anchor(anchor), RecordRef::Frame(frame)) => frame.anchor() == *anchor,
+            // Its id is its anchor too, and costs a hash.
+            (Self::Id(name) | Self::Anchor(name), RecordRef::Legacy(legacy)) if legacy.kind == LegacyKind::Mention => {
+                is_mention(name) && Record::of_mention(path, legacy).id == *name
+            }
+            (Self::Id(id), RecordRef::Legacy(legacy)) => legacy.is_record() && legacy.id == id,
+            (Self::Anchor(anchor), RecordRef::Legacy(legacy)) => legacy.is_record() && legacy.anchor == anchor,
         }
     }
 
@@ -48,12 +64,21 @@ impl RecordName {
     }
 }
 
+/// Whether this is the form of names that lines have which mention numbered turns.
+fn is_mention(name: &str) -> bool {
+    name.strip_prefix("lex_").is_some_and(|digits| digits.len() == 16)
+}
+
+fn is_anchor(name: &str) -> bool {
+    name.starts_with("source-") || TurnRef::of_anchor(name).is_some() || is_mention(name)
+}
+
 impl Target {
     /// Finds what `target` names: a file by its path, a record by `path#anchor` or by its id. A path that exists wins
     /// over an id that looks like one.
     pub(crate) fn find(target: &str) -> Result<Self, wit::Error> {
         let (path, anchor) = match target.rsplit_once('#') {
-            Some((path, anchor)) if anchor.starts_with("source-") => (path, Some(anchor)),
+            Some((path, anchor)) if is_anchor(anchor) => (path, Some(anchor)),
             _ => (target, None),
         };
         if is_internal_path(path) {
@@ -61,29 +86,54 @@ impl Target {
         }
         let found = match tree::find(Area::Tree, path) {
             // An id may hold what no path does; only if it is none either, the path's fault counts.
-            Err(StoreError::Denied(why)) if anchor.is_none() && SourceId::for_reading(target).is_ok() => {
-                match by_id(target) {
-                    Ok(None) => Err(convert::store_error(StoreError::Denied(why), Some(path))),
-                    other => return other?.ok_or_else(|| missing(target)),
+            Err(StoreError::Denied(why)) if anchor.is_none() => {
+                let files = by_id(target)?;
+                if files.is_empty() {
+                    return Err(convert::store_error(StoreError::Denied(why), Some(path)));
                 }
+                return Ok(Self::Record { files, id: RecordName::Id(target.to_owned()) });
             }
             other => other.map_err(|error| convert::store_error(error, Some(path))),
         }?;
         match (found, anchor) {
-            (Some(entry), Some(anchor)) => Ok(Self::Record { entry, id: RecordName::Anchor(anchor.to_owned()) }),
+            (Some(entry), Some(anchor)) => {
+                Ok(Self::Record { files: vec![entry], id: RecordName::Anchor(anchor.to_owned()) })
+            }
             (Some(entry), None) => Ok(Self::File(entry)),
             (None, Some(_)) => Err(missing(target)),
-            (None, None) => by_id(target)?.ok_or_else(|| missing(target)),
+            (None, None) => match by_id(target)? {
+                files if files.is_empty() => Err(missing(target)),
+                files => Ok(Self::Record { files, id: RecordName::Id(target.to_owned()) }),
+            },
         }
     }
 }
 
-/// The archive that holds the record with this id, if it is an id and there is one.
-fn by_id(target: &str) -> Result<Option<Target>, wit::Error> {
-    let Ok(id) = SourceId::for_reading(target) else { return Ok(None) };
-    let path = id.v2_path();
-    let entry = tree::find(Area::Tree, &path).map_err(|error| convert::store_error(error, Some(&path)))?;
-    Ok(entry.map(|entry| Target::Record { entry, id: RecordName::Id(target.to_owned()) }))
+/// The files that may hold the record with this id, those first that count first. None if it is no id.
+fn by_id(target: &str) -> Result<Vec<Entry>, wit::Error> {
+    if let Some(id) = TurnRef::parse(target) {
+        return older_archives(|path| numbered_conversation(path) == Some(id.conversation()));
+    }
+    if is_mention(target) {
+        return older_archives(|_| true);
+    }
+    let Ok(id) = SourceId::for_reading(target) else { return Ok(Vec::new()) };
+    // Where both have it, the frame counts.
+    let mut files = Vec::new();
+    for path in [id.v2_path(), id.legacy_path()] {
+        files.extend(tree::find(Area::Tree, &path).map_err(|error| convert::store_error(error, Some(&path)))?);
+    }
+    Ok(files)
+}
+
+/// The archives of the older form whose path is wanted, those first that lie higher.
+fn older_archives(wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>, wit::Error> {
+    let mut files = tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+    files.retain(|entry| {
+        tree::is_file(entry) && entry.path.ends_with(".md") && !is_v2_path(&entry.path) && wanted(&entry.path)
+    });
+    files.sort_by_key(|entry| entry.path.matches('/').count());
+    Ok(files)
 }
 
 fn missing(target: &str) -> wit::Error {
@@ -148,30 +198,54 @@ pub(crate) fn file(entry: &Entry, window: LineWindow, limits: &Limits) -> Result
     Ok(excerpt(entry, window, None))
 }
 
-/// One record's lines, and what is known of it.
+/// One record's lines, and what is known of it. The first of `files` that has it counts.
 pub(crate) fn record(
-    entry: &Entry,
+    files: &[Entry],
     name: &RecordName,
     window: impl Fn(u64) -> LineWindow,
     limits: &Limits,
 ) -> Result<wit::Excerpt, wit::Error> {
-    let mut found = from_table(entry, name, limits);
-    let mut is_damaged = false;
-    if found.is_none() {
-        is_damaged = scan(entry, limits, |frame| {
-            if name.names(frame) {
+    let mut damaged = None;
+    for entry in files {
+        let (found, is_damaged) = look_for(entry, name, limits)?;
+        if let Some(record) = found {
+            let mut parts = Parts { entry, window: window(record.line), failed: None };
+            parts.show(record.offset, record.offset.saturating_add(record.length), record.line, None);
+            return parts.finish(Some(convert::record(record)));
+        }
+        if is_damaged {
+            damaged = damaged.or(Some(entry));
+        }
+    }
+    let (RecordName::Id(target) | RecordName::Anchor(target)) = name;
+    Err(damaged.map_or_else(|| missing(target), |entry| behind_damage(&entry.path, target)))
+}
+
+/// The record of that name in this file; and whether it may be that damage hides it.
+fn look_for(entry: &Entry, name: &RecordName, limits: &Limits) -> Result<(Option<Record>, bool), wit::Error> {
+    let mut found = None;
+    let is_damaged = if is_v2_path(&entry.path) {
+        found = from_table(entry, name, limits);
+        if found.is_some() {
+            return Ok((found, false));
+        }
+        scan(entry, limits, |frame| {
+            if name.names(&entry.path, RecordRef::Frame(frame)) {
                 found = Some(Record::new(&entry.path, frame));
             }
             found.is_none()
-        })?;
-    }
-    let Some(record) = found else {
-        let (RecordName::Id(target) | RecordName::Anchor(target)) = name;
-        return Err(if is_damaged { behind_damage(&entry.path, target) } else { missing(target) });
+        })?
+    } else {
+        scan_legacy(entry, limits, |legacy| {
+            if name.names(&entry.path, RecordRef::Legacy(legacy)) {
+                let is_mention = legacy.kind == LegacyKind::Mention;
+                let record = if is_mention { Record::of_mention } else { Record::of_legacy };
+                found = Some(record(&entry.path, legacy));
+            }
+            found.is_none()
+        })?
     };
-    let mut parts = Parts { entry, window: window(record.line), failed: None };
-    parts.show(record.offset, record.offset.saturating_add(record.length), record.line, None);
-    parts.finish(Some(convert::record(record)))
+    Ok((found, is_damaged))
 }
 
 /// The record, if the record table leads to it. Whatever is wrong with the table, a scan finds out the truth.
@@ -179,7 +253,9 @@ fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Recor
     let prefix = name.key()?;
     let row = RecordTable::open(&entry.path, &entry.stamp, limits)?.find(&prefix)??;
     let mut found = None;
-    let mut keep = |frame: &FrameRef<'_>| found = name.names(frame).then(|| Record::new(&entry.path, frame));
+    let mut keep = |frame: &FrameRef<'_>| {
+        found = name.names(&entry.path, RecordRef::Frame(frame)).then(|| Record::new(&entry.path, frame))
+    };
     records::read_frame(&entry.path, &entry.stamp, &row, limits, &mut keep).ok()?;
     found
 }
@@ -193,6 +269,32 @@ fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> b
         }
     };
     let mut scanner = Scanner::new(Some(Location::of_path(&entry.path)), limits);
+    let mut reader = Reader::listed(entry);
+    while wanted.get() {
+        match reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {
+            Some(Piece::Text(text)) => scanner.push_text(&text, &mut sink),
+            Some(Piece::Bytes(bytes)) => scanner.push_bytes(&bytes, &mut sink),
+            None => return Ok(scanner.finish(&mut sink).fault.is_some()),
+        }
+    }
+    Ok(false)
+}
+
+/// The same for what an archive of the older form has.
+fn scan_legacy(
+    entry: &Entry,
+    limits: &Limits,
+    mut more: impl FnMut(&LegacyRef<'_>) -> bool,
+) -> Result<bool, wit::Error> {
+    let wanted = Cell::new(true);
+    let mut sink = |item: LegacyItem<'_>| {
+        if let LegacyItem::Found(legacy) = item
+            && wanted.get()
+        {
+            wanted.set(more(legacy));
+        }
+    };
+    let mut scanner = LegacyScanner::new(&entry.path, limits);
     let mut reader = Reader::listed(entry);
     while wanted.get() {
         match reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {

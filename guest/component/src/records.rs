@@ -440,7 +440,7 @@ impl Version<'_> {
         limits: &Limits,
         files: &mut FileTable,
     ) {
-        let state = FileState { root: digest.root, frames: self.frames, clean: true };
+        let state = FileState { root: digest.root, frames: self.frames, legacy_records: 0, clean: true };
         files.note(self.path, &tree::version(self.stamp), state);
         let Some(rows) = log.bytes().filter(|_| self.stamp.size >= ARCHIVE_BYTES_MIN) else { return };
         let head = ArchiveHead {

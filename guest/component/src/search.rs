@@ -1,10 +1,15 @@
 //! `search`: the index is made of the records as they stand, then asked.
 
+use std::rc::Rc;
+
+use recollex_core::ids::{TurnRef, is_v2_path, references_in};
 use recollex_core::search::{
     Document, Index, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Scratch, Speaker, Weights,
 };
 use recollex_core::session::Settings;
-use recollex_core::source::{EntryKind, Finding, FindingCode, FrameRef, Given, LimitReached, Record, Verifier, said};
+use recollex_core::source::{
+    EntryKind, Finding, FindingCode, Given, LimitReached, NewerIds, Record, RecordRef, Verifier, said,
+};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
@@ -62,6 +67,8 @@ struct Corpus {
     records: Vec<Place>,
     /// The archives, by the number that a place names.
     files: Vec<Entry>,
+    /// Which records of older archives have a frame in their place.
+    newer: NewerIds,
     findings: Vec<wit::Finding>,
     /// Text that was indexed, and how much may be.
     bytes: u64,
@@ -72,19 +79,26 @@ struct Corpus {
 struct Place {
     file: u32,
     record: Record,
+    /// The headings above it; most records have none.
+    headings: Rc<[String]>,
+    /// What a line mentions that is no record itself.
+    mentions: Option<Vec<TurnRef>>,
 }
 
 impl Corpus {
     /// Reads all archives. What cannot be read is a finding, not an error.
     fn read(settings: &Settings, last: bool) -> Result<Self, wit::Error> {
-        let entries =
+        let mut entries =
             tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+        // v2 archives first: where one has a record, an older archive's with the same id is not found.
+        entries.sort_by_key(|entry| !is_v2_path(&entry.path));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut verifier = Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep);
         let mut corpus = Self {
             index: Index::new(Weights::default()),
             records: Vec::new(),
             files: Vec::new(),
+            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str())),
             findings: Vec::new(),
             bytes: 0,
             bytes_max: settings.index_bytes,
@@ -122,9 +136,9 @@ impl Corpus {
         // At most as many files as documents matter, and documents are numbered by `u32`.
         let file = self.files.len() as u32;
         let mut reader = Reader::listed(&entry);
-        let mut add = |path: &str, frame: &FrameRef<'_>| {
+        let mut add = |path: &str, record: RecordRef<'_>| {
             if full.is_none() {
-                *full = self.add(file, path, frame).err();
+                *full = self.add(file, path, record).err();
             }
         };
         loop {
@@ -148,9 +162,19 @@ impl Corpus {
         Ok(())
     }
 
-    fn add(&mut self, file: u32, path: &str, frame: &FrameRef<'_>) -> Result<(), LimitReached> {
+    fn add(&mut self, file: u32, path: &str, found: RecordRef<'_>) -> Result<(), LimitReached> {
+        self.newer.see(path, found);
+        let (headings, mentions): (Rc<[String]>, _) = match found {
+            RecordRef::Frame(_) => (Rc::default(), None),
+            RecordRef::Legacy(legacy) if !legacy.stands_alone() || self.newer.supersedes(legacy) => return Ok(()),
+            RecordRef::Legacy(legacy) => {
+                let before = self.records.last().map(|place| &place.headings);
+                let same = before.filter(|before| ***before == *legacy.headings).cloned();
+                (same.unwrap_or_else(|| legacy.headings.into()), (!legacy.is_record()).then(|| legacy.references()))
+            }
+        };
         // What counts is text that can be found, and not what a damaged file holds.
-        self.bytes = self.bytes.saturating_add(frame.record.len() as u64);
+        self.bytes = self.bytes.saturating_add(found.text().len() as u64);
         if self.bytes > self.bytes_max {
             let subject = Some("sources".to_owned());
             return Err(LimitReached {
@@ -160,7 +184,11 @@ impl Corpus {
                 subject,
             });
         }
-        let record = Record::new(path, frame);
+        let record = match found {
+            RecordRef::Frame(frame) => Record::new(path, frame),
+            RecordRef::Legacy(legacy) if mentions.is_some() => Record::of_mention(path, legacy),
+            RecordRef::Legacy(legacy) => Record::of_legacy(path, legacy),
+        };
         let speaker = record.speaker.as_ref();
         let document = Document {
             id: &record.id,
@@ -173,7 +201,10 @@ impl Corpus {
                 display: &speaker.display,
                 label: &speaker.label,
             }),
-            text: said(frame.record, frame.time, frame.label),
+            text: match mentions {
+                Some(_) => found.text(),
+                None => said(found.text(), &record.time, &record.label),
+            },
         };
         self.index.add(&document).map_err(|full| LimitReached {
             name: "search.documents",
@@ -181,7 +212,7 @@ impl Corpus {
             asked: u64::from(full.documents).saturating_add(1),
             subject: None,
         })?;
-        self.records.push(Place { file, record });
+        self.records.push(Place { file, record, headings, mentions });
         Ok(())
     }
 
@@ -189,7 +220,7 @@ impl Corpus {
         let place = self.records.get(ranked.document.get());
         let found = place.and_then(|place| Some((place, self.files.get(place.file as usize)?)));
         // The index names only documents that were added, each with its place.
-        let Some((Place { record, .. }, entry)) = found else {
+        let Some((Place { record, headings, mentions, .. }, entry)) = found else {
             let problem = convert::problem("WRITER_FAILURE_UNKNOWN", "index-out-of-step", None, "search again");
             return Err(wit::Error::Store(problem));
         };
@@ -200,16 +231,23 @@ impl Corpus {
         // Without a stamp: the archive may have grown, and the record is still where it was.
         let text =
             tree::read_range(Area::Tree, &entry.path, None, record.offset, record.length.min(most)).map_err(failed)?;
-        if !text.strip_prefix('[').is_some_and(|text| text.starts_with(record.time.as_str())) {
+        let whole = text.len() as u64 >= record.length;
+        let is_there = match mentions {
+            Some(mentions) => !whole || references_in(&text) == *mentions,
+            None => text.strip_prefix('[').is_some_and(|text| text.starts_with(record.time.as_str())),
+        };
+        if !is_there {
             return Err(failed(StoreError::Changed));
         }
-        let whole = text.len() as u64 >= record.length;
-        let said = said(&text, &record.time, &record.label);
+        let said = if mentions.is_some() { text.as_str() } else { said(&text, &record.time, &record.label) };
         let shown = said.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
         let record = record.clone();
         Ok(wit::Hit {
             kind: wit::HitKind::Source,
-            evidence: vec![record.id.clone()],
+            evidence: match mentions {
+                Some(mentions) => mentions.iter().map(ToString::to_string).collect(),
+                None => vec![record.id.clone()],
+            },
             id: record.id,
             path: record.path,
             anchor: record.anchor,
@@ -222,7 +260,7 @@ impl Corpus {
             trust: convert::trust(record.trust),
             evidence_number: None,
             block: None,
-            headings: Vec::new(),
+            headings: headings.to_vec(),
             signals: ranked
                 .signals
                 .into_iter()

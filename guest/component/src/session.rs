@@ -4,7 +4,7 @@
 
 use recollex_core::ids::is_internal_path;
 use recollex_core::session::{Backend, LineWindow, Settings, WorkspaceId};
-use recollex_core::source::{Batch, BatchError, Plan, Tier};
+use recollex_core::source::{Batch, BatchError, NumberedBatch, Plan, Tier};
 use recollex_core::table::FileTable;
 use recollex_core::trust::{Verb, authorise, keep_to_caller};
 
@@ -14,6 +14,7 @@ use crate::bindings::recollex::memory::store::{self, About, Area, Change as Stor
 use crate::cache;
 use crate::convert;
 use crate::keep;
+use crate::numbered;
 use crate::panic;
 use crate::promote;
 use crate::read::{self, Target};
@@ -147,8 +148,15 @@ impl wit::GuestSession for Session {
         self.archived(plan, files)
     }
 
-    fn archive_numbered(&self, _turns: Vec<wit::NumberedTurn>) -> Result<wit::Archived, wit::Error> {
-        Err(placeholder())
+    fn archive_numbered(&self, turns: Vec<wit::NumberedTurn>) -> Result<wit::Archived, wit::Error> {
+        self.allow(Verb::ArchiveNumbered)?;
+        let turns = turns.into_iter().map(convert::new_numbered).collect();
+        let batch = NumberedBatch::check(turns, &self.settings.limits()).map_err(unfit)?;
+        let plan = numbered::keep(self, &batch, "archive")?;
+        Ok(wit::Archived {
+            turns: plan.turns.into_iter().map(numbered::archived).collect(),
+            revision: self.revision(self.files())?,
+        })
     }
 
     fn archive_unpaired(&self, message: wit::UnpairedMessage) -> Result<wit::Archived, wit::Error> {
@@ -175,8 +183,8 @@ impl wit::GuestSession for Session {
         let window = |from| LineWindow::new(from, lines, self.settings.get_bytes);
         settled(|_| match Target::find(&target)? {
             Target::File(entry) => read::file(&entry, window(from_line.unwrap_or(1)), &self.settings.limits()),
-            Target::Record { entry, id } => {
-                read::record(&entry, &id, |first| window(from_line.unwrap_or(first)), &self.settings.limits())
+            Target::Record { files, id } => {
+                read::record(&files, &id, |first| window(from_line.unwrap_or(first)), &self.settings.limits())
             }
         })
     }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder};
-use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Summary, Verifier};
+use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Severity, Summary, Verifier};
 use recollex_core::table::{FILE_TABLE, FileState, FileTable};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -105,10 +105,13 @@ impl Survey {
         true
     }
 
-    /// Reads everything that is left.
+    /// Reads everything that is left. Of findings come those that make health what it is: what is only worth knowing of a
+    /// file is not found again while it does not change.
     pub(crate) fn finish(mut self) -> (Summary, Vec<Finding>, Revision) {
         while self.step(u64::MAX) {}
-        (self.verifier.summary(), self.verifier.take_findings(usize::MAX), self.revision.finish())
+        let mut findings = self.verifier.take_findings(usize::MAX);
+        findings.retain(|finding| finding.severity > Severity::Info);
+        (self.verifier.summary(), findings, self.revision.finish())
     }
 
     /// False: there is no further file.
@@ -142,7 +145,7 @@ impl Survey {
             Depth::Everything => false,
         };
         if let Some(state) = known.filter(enough) {
-            self.verifier.known(entry.stamp.size, state.frames);
+            self.verifier.known(entry.stamp.size, state.frames, state.legacy_records);
             self.revision.add(&entry.path, state.root);
             self.progress.add(entry.stamp.size);
             return false;
@@ -211,7 +214,7 @@ impl Survey {
         let Open { path, stamp, known, hasher, .. } = open;
         let root = hasher.finish().root;
         let frames = outcome.scan.as_ref().map_or(0, |scan| scan.frames);
-        let state = FileState { root, frames, clean: outcome.clean };
+        let state = FileState { root, frames, legacy_records: outcome.legacy_records, clean: outcome.clean };
         if known.is_some_and(|known| known != state) {
             self.verifier.stale_index(&path);
             cache::forget_archive(&path);
@@ -248,7 +251,11 @@ impl Survey {
             hasher.push(piece.as_bytes());
         }
         let root = hasher.finish().root;
-        self.files.note(path, &tree::version(&entry.stamp), FileState { root, frames: 0, clean: true });
+        self.files.note(
+            path,
+            &tree::version(&entry.stamp),
+            FileState { root, frames: 0, legacy_records: 0, clean: true },
+        );
         Some(root)
     }
 }

@@ -159,7 +159,8 @@ fn the_older_example_is_what_is_read() {
             if !legacy.stands_alone() {
                 return;
             }
-            let record = Record::of_legacy(path, legacy);
+            let is_mention = legacy.kind == LegacyKind::Mention;
+            let record = if is_mention { Record::of_mention(path, legacy) } else { Record::of_legacy(path, legacy) };
             let (kind, what) = match legacy.kind {
                 LegacyKind::Mention => {
                     let references: Vec<String> = legacy.references().iter().map(ToString::to_string).collect();

@@ -348,6 +348,7 @@ fn findings_have_a_limit() {
     let mut verifier = Verifier::new(Given::InWorkspace, &Limits { findings_max: 2, ..Limits::default() });
     for number in 0..5 {
         verifier.file(&format!("sources/D{number}.md"), EntryKind::File);
+        verifier.push_text("text\n", &mut |_, _| {});
     }
     verifier.file("topics/bad.md", EntryKind::File);
     verifier.push_bytes(b"\xff", &mut |_, _| {});

@@ -26,6 +26,7 @@ fn header(id: &str) -> String {
 
 /// All that was handed on, owned, to be compared.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a few of each, in tests")]
 enum Seen {
     Found {
         kind: LegacyKind,

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use recollex_core::session::Settings;
-use recollex_core::source::{Catalogue, EntryKind, FileOutcome, FrameRef, Standing, Verifier};
+use recollex_core::source::{Catalogue, EntryKind, FileOutcome, RecordRef, Standing, Verifier};
 
 use bindings::exports::recollex::memory::archive_view as wit;
 
@@ -77,7 +77,7 @@ impl State {
     fn push(&mut self, path: &str, piece: &Piece<'_>, last: bool) -> Result<(), wit::Problem> {
         self.open(path)?;
         let Self { verifier, catalogue, .. } = self;
-        let mut keep = |_: &str, frame: &FrameRef<'_>| catalogue.add(frame);
+        let mut keep = |_: &str, record: RecordRef<'_>| catalogue.add(record);
         match piece {
             Piece::Text(text) => verifier.push_text(text, &mut keep),
             Piece::Bytes(bytes) => verifier.push_bytes(bytes, &mut keep),

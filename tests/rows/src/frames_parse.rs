@@ -55,7 +55,7 @@ fn scan(
             misplaced.get_or_insert_with(|| format!("{frame:?} in {} bytes", bytes.len()));
         }
         shown.frames.push(show_frame(frame));
-        shown.events.push(show_event(path, frame));
+        shown.events.push(show_event(Event::new(path, frame, frame.record)));
         if frame.trust() == Trust::Trusted {
             shown.trusted.insert(frame.id.to_owned());
         }
@@ -126,8 +126,8 @@ fn show_metadata(metadata: &Metadata) -> Value {
     })
 }
 
-fn show_event(path: &str, frame: &FrameRef<'_>) -> Value {
-    let event = Event::new(path, frame, frame.record);
+/// An event in the shape of rows.
+pub(crate) fn show_event(event: Event) -> Value {
     let record = event.record;
     let (speaker_id, display, label, trusted) = match record.speaker {
         Some(speaker) => (speaker.id, speaker.display, speaker.label, speaker.trusted),
@@ -137,11 +137,11 @@ fn show_event(path: &str, frame: &FrameRef<'_>) -> Value {
         "event_id": record.id,
         "path": record.path,
         "line": record.line,
-        "headings": [],
+        "headings": event.headings,
         "date": event.date.as_deref().unwrap_or_default(),
         "dates": event.date.as_slice(),
         "content": event.content,
-        "refs": [record.id],
+        "refs": event.references,
         "speaker_id": speaker_id,
         "speaker_display": display,
         "speaker_label": label,

@@ -1,5 +1,5 @@
-//! Rows of `frames_write.jsonl` that archive records: files, calls one after the other, what each call answers and what
-//! the files are afterwards.
+//! Rows of `frames_write.jsonl` that archive records or sessions of numbered conversations: files, calls one after the
+//! other, what each call answers and what the files are afterwards.
 //!
 //! The files are in memory here. What a medium decides (whether two names are one, whether a file stands where a
 //! directory is needed, modes) is not core's and not run here; the engine `component` runs those rows.
@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 
 use recollex_core::ids::{Location, is_v2_path};
-use recollex_core::source::{Batch, BatchError, ExistingScan, Limits, NewRecord, Plan, Problem, Scanner};
+use recollex_core::source::{
+    Batch, BatchError, ExistingScan, Limits, NewNumbered, NewRecord, NumberedBatch, NumberedScan, Plan, Problem,
+    RecordRange, Scanner,
+};
 use serde_json::{Map, Value, json};
 
 use crate::input::bytes_value;
@@ -22,13 +25,17 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
     }
     let mut shown = Vec::new();
     for call in input.field("calls")?.elements()? {
-        let Some(records) = call.maybe("records") else {
-            return Ok(Outcome::not_here("sessions of D-files come with a later step"));
-        };
-        let records = records.elements()?.map(|record| new_record(&record)).collect::<Result<Vec<_>, _>>()?;
         let before = files.clone();
-        shown.push(match archive(records, &mut files) {
+        let archived = match call.maybe("records") {
+            Some(records) => {
+                let records = records.elements()?.map(|record| new_record(&record)).collect::<Result<Vec<_>, _>>()?;
+                archive(records, &mut files)
+            }
+            None => archive_numbered(numbered_turns(&call)?, &mut files),
+        };
+        shown.push(match archived {
             Archived::Done(ids) => json!({"ok": true, "refs": ids}),
+            Archived::Numbered => json!({"ok": true}),
             Archived::Refused { code, subject } => {
                 json!({"ok": false, "error": {"code": code, "subject": subject}, "unchanged": files == before})
             }
@@ -49,6 +56,8 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
 enum Archived {
     /// Ids in the order of the answer.
     Done(Vec<String>),
+    /// Rows say nothing of what became of sessions.
+    Numbered,
     Refused {
         code: String,
         subject: Option<String>,
@@ -82,12 +91,7 @@ fn archive(records: Vec<NewRecord>, files: &mut Files) -> Archived {
         Err(problems) => return refused(&problems),
     };
     while let Some(range) = comparison.wanted().cloned() {
-        let content = files.get(&range.path).map(Vec::as_slice).unwrap_or_default();
-        let start = usize::try_from(range.offset).unwrap_or(usize::MAX);
-        let rest = content.get(start..).unwrap_or_default();
-        // Shorter than asked for, so that it has to ask again; never nothing, or it would ask forever.
-        let half = usize::try_from(range.length / 2).unwrap_or(usize::MAX).max(1);
-        match rest.get(..half) {
+        match piece_of(files, &range) {
             Some(piece) => comparison.supply(piece),
             None => return Archived::Refused { code: "reads behind the end".to_owned(), subject: Some(range.path) },
         }
@@ -96,6 +100,50 @@ fn archive(records: Vec<NewRecord>, files: &mut Files) -> Archived {
         return Archived::Refused { code: "still wants something".to_owned(), subject: None };
     };
     apply(plan, files)
+}
+
+fn archive_numbered(turns: Vec<NewNumbered>, files: &mut Files) -> Archived {
+    let limits = Limits::default();
+    let batch = match NumberedBatch::check(turns, &limits) {
+        Ok(batch) => batch,
+        Err(BatchError::Refused(problems)) => return refused(&problems),
+        Err(BatchError::Limit(limit)) => {
+            return Archived::Refused { code: limit.name.to_owned(), subject: limit.subject };
+        }
+    };
+    let look = |path: &str| {
+        let mut scan = NumberedScan::new(&batch, path, &limits);
+        scan.push_bytes(files.get(path)?);
+        Some((path.to_owned(), scan.finish()))
+    };
+    let mut comparison = match batch.compare(batch.paths().into_iter().filter_map(look).collect()) {
+        Ok(comparison) => comparison,
+        Err(problems) => return refused(&problems),
+    };
+    while let Some(range) = comparison.wanted().cloned() {
+        match piece_of(files, &range) {
+            Some(piece) => comparison.supply(piece),
+            None => return Archived::Refused { code: "reads behind the end".to_owned(), subject: Some(range.path) },
+        }
+    }
+    let Ok(plan) = comparison.plan() else {
+        return Archived::Refused { code: "still wants something".to_owned(), subject: None };
+    };
+    for change in plan.changes {
+        let content = files.entry(change.path.clone()).or_default();
+        if content.len() as u64 != change.length {
+            return Archived::Refused { code: "appends at a wrong length".to_owned(), subject: Some(change.path) };
+        }
+        content.extend_from_slice(change.text.as_bytes());
+    }
+    Archived::Numbered
+}
+
+/// A part of what was asked for, so that it has to be asked for again; never nothing.
+fn piece_of<'f>(files: &'f Files, range: &RecordRange) -> Option<&'f [u8]> {
+    let content = files.get(&range.path).map(Vec::as_slice).unwrap_or_default();
+    let rest = content.get(usize::try_from(range.offset).ok()?..)?;
+    rest.get(..usize::try_from(range.length / 2).ok()?.max(1))
 }
 
 fn apply(plan: Plan, files: &mut Files) -> Archived {
@@ -161,6 +209,28 @@ pub fn timestamp(time: &Input<'_>) -> Result<Option<String>, Malformed> {
         Value::Number(number) => Ok(Some(number.to_string())),
         _ => Ok(time.optional_text()?.map(str::to_owned)),
     }
+}
+
+/// The turns of a call that archives sessions: of each, a date for all of its turns, and a reference for each.
+///
+/// # Errors
+/// It has not that shape.
+pub fn numbered_turns(call: &Input<'_>) -> Result<Vec<NewNumbered>, Malformed> {
+    let mut all = Vec::new();
+    for session in call.field("sessions")?.elements()? {
+        let date = session.field("observation_date")?.text()?;
+        for (turn, reference) in session.field("turns")?.elements()?.zip(session.field("refs")?.elements()?) {
+            let parts = turn.elements()?.map(|part| part.text()).collect::<Result<Vec<_>, _>>()?;
+            let [label, text] = parts[..] else { return Err(turn.fault("neither label nor text")) };
+            all.push(NewNumbered {
+                reference: reference.text()?.to_owned(),
+                date: date.to_owned(),
+                label: label.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+    }
+    Ok(all)
 }
 
 fn new_record(record: &Input<'_>) -> Result<NewRecord, Malformed> {

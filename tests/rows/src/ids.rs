@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use recollex_core::ids::{
-    Day, EvidenceTime, FlatRevision, SourceId, Span, SpeakerId, is_internal_path, label, path_order,
+    Day, EvidenceTime, FlatRevision, SourceId, Span, SpeakerId, is_internal_path, label, lexical_id, path_order,
 };
 use recollex_core::session::WorkspaceId;
 use recollex_core::source::{Batch, BatchError, Limits, NewRecord};
@@ -28,6 +28,7 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         "source_meta" => source_meta(&input.field("value")?)?,
         "revision" => revision(input)?,
         "temporal" => temporal(input.field("value")?.text()?),
+        "lexical_event_id" => lexical_event_id(input)?,
         "workspace_id" => workspace_id(input.field("file")?.optional_text()?),
         _ => return Ok(Outcome::not_here("no rule about sources, workspaces or times, or not yet")),
     };
@@ -41,6 +42,13 @@ fn source_location(text: &str) -> Value {
         "v2": id.as_ref().map(|id| [id.v2_path(), id.anchor()]),
         "valid_v2_source_id": SourceId::for_writing(text).is_ok(),
     })
+}
+
+fn lexical_event_id(input: &Input<'_>) -> Result<Value, Malformed> {
+    let line = input.field("line")?;
+    let number = u64::try_from(line.integer()?).map_err(|error| line.fault(error.to_string()))?;
+    let references = input.field("refs")?.elements()?.map(|item| item.text()).collect::<Result<Vec<_>, _>>()?;
+    Ok(lexical_id(input.field("path")?.text()?, number, input.field("content")?.text()?, &references).into())
 }
 
 fn speaker_encode(raw: &str) -> Value {

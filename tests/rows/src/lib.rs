@@ -13,6 +13,7 @@ mod frames_parse;
 mod frames_write;
 mod ids;
 mod input;
+mod legacy_parse;
 pub mod promote;
 mod topics_parse;
 pub mod unpaired;
@@ -23,7 +24,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 pub use compare::{Difference, judge};
-pub use frames_write::{is_archive_path, timestamp};
+pub use frames_write::{is_archive_path, numbered_turns, timestamp};
 pub use input::{Input, Malformed, bytes_value};
 
 /// What a row came to.
@@ -55,6 +56,7 @@ const FILES: &[(&str, Runner)] = &[
     ("frames_parse", frames_parse::observe),
     ("frames_write", frames_write::observe),
     ("ids", ids::observe),
+    ("legacy_parse", legacy_parse::observe),
     ("promote", promote::observe),
     ("topics_parse", topics_parse::observe),
     ("unpaired_archive", unpaired::observe),

@@ -8,10 +8,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use recollex::types::Tier;
-use recollex::workspace::{Turn, UnpairedMessage};
+use recollex::workspace::{NumberedTurn, Turn, UnpairedMessage};
 use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
+use recollex_core::source::NewNumbered;
 use recollex_test_rows::unpaired::{self, Given};
-use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, promote, timestamp};
+use recollex_test_rows::{
+    Input, Malformed, Outcome, bytes_value, is_archive_path, numbered_turns, promote, timestamp,
+};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
@@ -48,9 +51,6 @@ impl Component {
 
     fn write_frames(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
         let calls: Vec<Input<'_>> = input.field("calls")?.elements()?.collect();
-        if calls.iter().any(|call| call.maybe("records").is_none()) {
-            return Ok(Outcome::not_here("sessions of D-files come with a later step"));
-        }
         let directory = tempfile::tempdir()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("existing")?)?;
@@ -58,14 +58,20 @@ impl Component {
 
         let mut shown = Vec::new();
         for call in calls {
-            let turns =
-                call.field("records")?.elements()?.map(|record| turn(&record)).collect::<Result<Vec<_>, _>>()?;
             let before = snapshot(&root)?;
-            let result = self.open(&root)?.archive(&turns);
+            let result = match call.maybe("records") {
+                Some(records) => {
+                    let turns = records.elements()?.map(|record| turn(&record)).collect::<Result<Vec<_>, _>>()?;
+                    self.open(&root)?.archive(&turns).map(Some)
+                }
+                // Rows say nothing of what became of the turns of sessions.
+                None => self.open(&root)?.archive_numbered(&sessions(&call)?).map(|_| None),
+            };
             shown.push(match result {
-                Ok(archived) => {
+                Ok(Some(archived)) => {
                     json!({"ok": true, "refs": archived.turns.iter().map(|turn| &turn.id).collect::<Vec<_>>()})
                 }
+                Ok(None) => json!({"ok": true}),
                 Err(error @ recollex::Error::Memory(_)) => {
                     let mut fault = Map::new();
                     fault.insert("code".to_owned(), error.reason().unwrap_or(error.code()).into());
@@ -204,6 +210,14 @@ impl Engine for Component {
 fn subject(error: &recollex::Error) -> Option<String> {
     let problem = error.problems().first()?;
     problem.subject.clone().or_else(|| problem.path.clone())
+}
+
+/// The turns of a row's sessions.
+fn sessions(call: &Input<'_>) -> Result<Vec<NumberedTurn>, Malformed> {
+    let turns = numbered_turns(call)?.into_iter();
+    Ok(turns
+        .map(|NewNumbered { reference, date, label, text }| NumberedTurn { reference, date, label, text })
+        .collect())
 }
 
 /// A row's record as a runtime would hand it over.

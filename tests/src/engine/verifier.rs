@@ -4,10 +4,14 @@
 //! expectation is first cut down to what can be shown, and the text of each record is looked up in the input by the
 //! offsets that the verifier gives.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use recollex::archive_view::{Selection, Summary};
 use recollex::types::{Finding, Severity, SourceRecord, Tier, Trust};
 use recollex::{Archive, Runtime, RuntimeOptions};
-use recollex_test_rows::{Input, Malformed, Outcome};
+use recollex_core::ids::{TurnRef, numbered_conversation};
+use recollex_core::source::clean;
+use recollex_test_rows::{Input, Malformed, Outcome, is_archive_path};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
@@ -38,6 +42,8 @@ enum RowError {
     Host { error: recollex::Error },
     #[error("handed over {how} it says something else: {said:?} instead of {whole:?}")]
     Pieces { how: &'static str, said: Box<Said>, whole: Box<Said> },
+    #[error("{records} records of older archives are listed, and {said:?} are counted")]
+    Counted { records: usize, said: Option<u64> },
     #[error("a record lies outside its file: {0:?}")]
     Outside(Box<SourceRecord>),
 }
@@ -81,6 +87,37 @@ impl Verifier {
         show(&bytes, &whole)
     }
 
+    /// Files of any form, handed over whole and in pieces: their records.
+    fn read_legacy(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let files = input.field("files")?;
+        let files: BTreeMap<&str, Vec<u8>> =
+            files.entries()?.map(|(path, content)| Ok((path, content.bytes()?))).collect::<Result<_, Malformed>>()?;
+        let whole =
+            self.ask(|archive| files.iter().try_for_each(|(path, bytes)| archive.push_bytes(path, bytes, true)))?;
+        let pieces = self.ask(|archive| {
+            files.iter().try_for_each(|(path, bytes)| {
+                bytes.chunks(PIECE).try_for_each(|piece| archive.push_bytes(path, piece, false))?;
+                archive.push_bytes(path, &[], true)
+            })
+        })?;
+        if pieces != whole {
+            return Err(RowError::Pieces { how: "in pieces", said: pieces.into(), whole: whole.into() });
+        }
+        let legacy = |record: &&SourceRecord| !is_archive_path(&record.path);
+        let legacy_records = whole.records.iter().filter(legacy).count();
+        if whole.summary.counts.legacy_records != Some(legacy_records as u64) {
+            return Err(RowError::Counted { records: legacy_records, said: whole.summary.counts.legacy_records });
+        }
+        let shown = whole.records.iter().map(|record| {
+            let mut shown = show_record(files.get(&*record.path).map(Vec::as_slice).unwrap_or_default(), record)?;
+            if let Some(text) = shown["record"].as_str().map(clean) {
+                shown["record"] = text.into();
+            }
+            Ok(shown)
+        });
+        Ok(Outcome::Shown(json!({"records": shown.collect::<Result<Vec<_>, RowError>>()?})))
+    }
+
     /// What the verifier says of what `push` hands over.
     fn ask(&self, push: impl FnOnce(&mut Archive) -> Result<(), recollex::Error>) -> Result<Said, recollex::Error> {
         let mut archive = Archive::new(&self.runtime)?;
@@ -101,6 +138,7 @@ impl Engine for Verifier {
     fn observe(&mut self, file: &str, input: &Value) -> Result<Outcome, String> {
         match file {
             "frames_parse" => self.parse_frames(&Input::new(input)).map_err(|error| error.to_string()),
+            "legacy_parse" => self.read_legacy(&Input::new(input)).map_err(|error| error.to_string()),
             _ => Ok(Outcome::not_here("not about reading archives, or not yet")),
         }
     }
@@ -108,6 +146,7 @@ impl Engine for Verifier {
     fn view(&self, file: &str, input: &Value, expected: &Value) -> Value {
         match file {
             "frames_parse" => visible(input, expected).unwrap_or_else(|| expected.clone()),
+            "legacy_parse" => visible_records(expected).unwrap_or_else(|| expected.clone()),
             _ => expected.clone(),
         }
     }
@@ -153,6 +192,41 @@ fn show_record(bytes: &[u8], record: &SourceRecord) -> Result<Value, RowError> {
         "principal": record.principal,
         "tier": record.tier.map(|tier| match tier { Tier::Owner => "owner", Tier::Paired => "paired" }),
     }))
+}
+
+/// What of an expected outcome of `legacy_parse` the verifier can show: the records that the index has events of, the first
+/// with each id. A turn of a numbered conversation has an event of its line, and is known by its reference.
+fn visible_records(expected: &Value) -> Option<Value> {
+    let mut ids = BTreeSet::new();
+    let mut records = Vec::new();
+    for event in expected.get("index_events")?.as_array()? {
+        let path = event["path"].as_str()?;
+        let own = event["refs"].as_array()?.last()?.as_str()?;
+        let is_turn = TurnRef::parse(own).is_some_and(|id| numbered_conversation(path) == Some(id.conversation()));
+        let id = if is_turn { own } else { event["event_id"].as_str()? };
+        if id.starts_with("lex_") || !ids.insert(id) {
+            continue;
+        }
+        let names = ["speaker_id", "speaker_display", "speaker_label"];
+        let is_named = names.iter().any(|name| event[*name] != json!(""));
+        records.push(json!({
+            "id": id,
+            "path": path,
+            "line": event["line"],
+            "record": event["content"],
+            "speaker": is_named.then(|| json!({
+                "id": event["speaker_id"],
+                "display": event["speaker_display"],
+                "label": event["speaker_label"],
+                "trusted": event["speaker_trusted"],
+            })),
+            "trust": event["trust_state"],
+            "kind": event["speaker_kind"],
+            "principal": event["principal_id"],
+            "tier": event["authority_tier"],
+        }));
+    }
+    Some(json!({"records": records}))
 }
 
 /// What of an expected outcome of `frames_parse` the verifier can show; none if the row has another shape.

@@ -121,19 +121,10 @@ impl Record {
     /// What is kept of something in the older archive at `path`. Evidence of that form is trusted: nothing in it could say
     /// otherwise (FORMAT.md, "Older archives").
     pub fn of_legacy(path: &str, legacy: &LegacyRef<'_>) -> Self {
-        let (id, anchor) = match legacy.kind {
-            LegacyKind::Mention => {
-                let id = lexical_id(path, legacy.line, &clean(legacy.text), &legacy.references());
-                (id.clone(), id)
-            }
-            LegacyKind::Message | LegacyKind::Numbered | LegacyKind::Bare => {
-                (legacy.id.to_owned(), legacy.anchor.to_owned())
-            }
-        };
         Self {
-            id,
+            id: legacy.id.to_owned(),
             path: path.to_owned(),
-            anchor,
+            anchor: legacy.anchor.to_owned(),
             line: legacy.line,
             offset: legacy.offset,
             length: legacy.length,
@@ -147,12 +138,11 @@ impl Record {
         }
     }
 
-    /// Of either form.
-    pub fn of(path: &str, record: RecordRef<'_>) -> Self {
-        match record {
-            RecordRef::Frame(frame) => Self::new(path, frame),
-            RecordRef::Legacy(legacy) => Self::of_legacy(path, legacy),
-        }
+    /// What is kept of a line in the older archive at `path` that mentions numbered turns: found like a record, under an id
+    /// that is made of where it stands and what it says.
+    pub fn of_mention(path: &str, mention: &LegacyRef<'_>) -> Self {
+        let id = lexical_id(path, mention.line, &clean(mention.text), &mention.references());
+        Self { anchor: id.clone(), id, ..Self::of_legacy(path, mention) }
     }
 }
 
@@ -191,8 +181,9 @@ impl Event {
             LegacyKind::Mention => legacy.references().iter().map(|reference| reference.as_str().to_owned()).collect(),
             LegacyKind::Numbered | LegacyKind::Bare => return None,
         };
+        let is_mention = legacy.kind == LegacyKind::Mention;
         Some(Self {
-            record: Record::of_legacy(path, legacy),
+            record: if is_mention { Record::of_mention(path, legacy) } else { Record::of_legacy(path, legacy) },
             content: clean(legacy.text),
             date: first_date(legacy.text).map(str::to_owned),
             headings: legacy.headings.to_vec(),
