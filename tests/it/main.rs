@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod home;
 mod layers;
+mod legacy;
 mod limits;
 mod python;
 mod support;

@@ -83,10 +83,14 @@ impl TurnRef {
         self.text.get(1..self.colon).unwrap_or_default()
     }
 
+    /// The turn's number.
+    pub fn turn(&self) -> &str {
+        self.text.get(self.colon + 1..).unwrap_or_default()
+    }
+
     /// Whether this is how we write one: numbers of at most nine digits, without a zero in front.
     pub fn is_canonical(&self) -> bool {
-        let turn = self.text.get(self.colon + 1..).unwrap_or_default();
-        [self.conversation(), turn]
+        [self.conversation(), self.turn()]
             .into_iter()
             .all(|number| number.len() <= WRITTEN_DIGITS_MAX && (number == "0" || !number.starts_with('0')))
     }
@@ -98,7 +102,7 @@ impl TurnRef {
 
     /// The turn's anchor in that file: `d3-7`.
     pub fn anchor(&self) -> String {
-        self.text.replacen('D', "d", 1).replacen(':', "-", 1)
+        format!("d{}-{}", self.conversation(), self.turn())
     }
 }
 
