@@ -6,6 +6,7 @@ use recollex_core::ids::is_internal_path;
 use recollex_core::session::{Backend, LineWindow, Settings, WorkspaceId};
 use recollex_core::source::{Batch, BatchError, NumberedBatch, Plan, Tier};
 use recollex_core::table::FileTable;
+use recollex_core::time::Zone;
 use recollex_core::trust::{Verb, authorise, keep_to_caller};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -13,6 +14,7 @@ use crate::bindings::recollex::memory::lock;
 use crate::bindings::recollex::memory::store::{self, About, Area, Change as StoreChange, Edit, Expect, StoreError};
 use crate::cache;
 use crate::convert;
+use crate::import::Importing;
 use crate::keep;
 use crate::numbered;
 use crate::panic;
@@ -28,10 +30,12 @@ use crate::unpaired;
 const READ_TRIES: u32 = 16;
 
 /// A workspace open for one caller.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) tier: Option<Tier>,
     pub(crate) principal: Option<String>,
     pub(crate) settings: Settings,
+    pub(crate) zone: Zone,
 }
 
 impl Session {
@@ -88,11 +92,17 @@ impl wit::GuestSession for Session {
             );
             return Err(wit::Error::Unavailable((wit::Health::Off, problem)));
         }
+        let zone = options.time_zone.as_deref().map_or(Ok(Zone::utc()), Zone::named);
+        let zone = zone.map_err(|unknown| {
+            let problem = convert::problem("INVALID_ARGUMENT", "unknown-time-zone", None, unknown.to_string());
+            wit::Error::Invalid(wit::Problem { subject: Some(unknown.name), ..problem })
+        })?;
         panic::report_to_log();
         Ok(wit::Session::new(Self {
             tier: options.tier.map(convert::core_tier),
             principal: options.principal,
             settings,
+            zone,
         }))
     }
 
@@ -167,8 +177,9 @@ impl wit::GuestSession for Session {
         promote::promote(self, &source_id)
     }
 
-    fn start_import(&self, _options: wit::ImportOptions) -> Result<wit::Importing, wit::Error> {
-        Err(placeholder())
+    fn start_import(&self, options: wit::ImportOptions) -> Result<wit::Importing, wit::Error> {
+        self.allow(Verb::StartImport)?;
+        Importing::start(self.clone(), options).map(wit::Importing::new)
     }
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
@@ -210,7 +221,7 @@ impl wit::GuestSession for Session {
 }
 
 /// Reads, and again as long as another program changes what is being read. `last`: there will be no further try.
-fn settled<T>(mut read: impl FnMut(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
+pub(crate) fn settled<T>(mut read: impl FnMut(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
     for _ in 1..READ_TRIES {
         match read(false) {
             Err(error) if convert::is_changed(&error) => {}

@@ -25,6 +25,7 @@
 
 pub mod digest;
 pub mod ids;
+pub mod import;
 pub mod search;
 pub mod session;
 pub mod source;

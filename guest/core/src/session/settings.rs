@@ -21,6 +21,10 @@ pub struct Settings {
     pub batch_bytes: u64,
     /// `limits.header-bytes`: a frame's lines up to its record's label, in bytes.
     pub header_bytes: u64,
+    /// `limits.conversation-bytes`: text that a conversation of an export may have, in bytes.
+    pub conversation_bytes: u64,
+    /// `limits.conversation-messages`: messages that a conversation of an export may have.
+    pub conversation_messages: u64,
     /// `limits.findings-max`: findings one verification reports; more are counted, not kept.
     pub findings: u64,
     /// `limits.records-max`: records the verifier keeps to be listed; more are counted, not kept.
@@ -41,6 +45,8 @@ pub struct Settings {
     pub get_bytes: u64,
     /// `browse.files`: files one listing shows where the caller does not say.
     pub browse_files: u64,
+    /// `import.skipped-max`: things left out of a conversation that an import names; the others are counted.
+    pub import_skipped: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
     pub lock_wait_ms: u64,
     /// `unpaired.…`: what people who are not paired may have kept of what they say.
@@ -135,6 +141,18 @@ const GIB: u64 = 1 << 30;
 const NUMBERS: &[Number] = &[
     Number { name: Limits::BATCH_BYTES, default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
     Number { name: Limits::HEADER_BYTES, default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
+    Number {
+        name: Limits::CONVERSATION_BYTES,
+        default: 64 * MIB,
+        range: (KIB, GIB),
+        field: |s| &mut s.conversation_bytes,
+    },
+    Number {
+        name: Limits::CONVERSATION_MESSAGES,
+        default: 1_000_000,
+        range: (1, 10_000_000),
+        field: |s| &mut s.conversation_messages,
+    },
     Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
     Number { name: Limits::RECORDS_MAX, default: 3_000_000, range: (0, 100_000_000), field: |s| &mut s.records },
     Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
@@ -165,6 +183,7 @@ const NUMBERS: &[Number] = &[
         range: (KIB, 64 * GIB),
         field: |s| &mut s.unpaired.channel_bytes,
     },
+    Number { name: "import.skipped-max", default: 100, range: (0, 100_000), field: |s| &mut s.import_skipped },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
@@ -186,6 +205,8 @@ impl Default for Settings {
             owner_principal: None,
             batch_bytes: 0,
             header_bytes: 0,
+            conversation_bytes: 0,
+            conversation_messages: 0,
             findings: 0,
             records: 0,
             query_bytes: 0,
@@ -196,6 +217,7 @@ impl Default for Settings {
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,
+            import_skipped: 0,
             lock_wait_ms: 0,
             unpaired: UnpairedLimits::default(),
         };
@@ -269,6 +291,8 @@ impl Settings {
         Limits {
             header_bytes: usize::try_from(self.header_bytes).unwrap_or(usize::MAX),
             batch_bytes: self.batch_bytes,
+            conversation_bytes: self.conversation_bytes,
+            conversation_messages: self.conversation_messages,
             findings_max: self.findings,
             records_max: self.records,
         }

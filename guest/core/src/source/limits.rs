@@ -1,6 +1,6 @@
 //! Limits with names. Reaching one is an answer, never a crash; every one is a setting.
 
-/// What archives, batches and reports may take. Field names are the settings' (`limits.header-bytes`, …).
+/// What archives, batches, imports and reports may take. Field names are the settings' (`limits.header-bytes`, …).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a frame from its anchor to the end of its label. More is the finding `header-too-long` when reading and
@@ -8,6 +8,11 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Bytes that one batch would append at most.
     pub batch_bytes: u64,
+    /// Bytes that a conversation of an export may have. An import takes several times that in memory, and no more however
+    /// large the export is.
+    pub conversation_bytes: u64,
+    /// Messages that a conversation of an export may have.
+    pub conversation_messages: u64,
     /// Findings that one verification yields at most; further ones are only counted.
     pub findings_max: u64,
     /// Records that a catalogue keeps at most, to be listed; further ones are only counted.
@@ -19,6 +24,10 @@ impl Limits {
     pub const HEADER_BYTES: &'static str = "limits.header-bytes";
     /// The setting's name of [`Limits::batch_bytes`].
     pub const BATCH_BYTES: &'static str = "limits.batch-bytes";
+    /// The setting's name of [`Limits::conversation_bytes`].
+    pub const CONVERSATION_BYTES: &'static str = "limits.conversation-bytes";
+    /// The setting's name of [`Limits::conversation_messages`].
+    pub const CONVERSATION_MESSAGES: &'static str = "limits.conversation-messages";
     /// The setting's name of [`Limits::findings_max`].
     pub const FINDINGS_MAX: &'static str = "limits.findings-max";
     /// The setting's name of [`Limits::records_max`].
@@ -27,7 +36,14 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { header_bytes: 1 << 20, batch_bytes: 64 << 20, findings_max: 10_000, records_max: 3_000_000 }
+        Self {
+            header_bytes: 1 << 20,
+            batch_bytes: 64 << 20,
+            conversation_bytes: 64 << 20,
+            conversation_messages: 1_000_000,
+            findings_max: 10_000,
+            records_max: 3_000_000,
+        }
     }
 }
 

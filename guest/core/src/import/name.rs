@@ -1,0 +1,97 @@
+//! Ids of an export as parts of source ids.
+//!
+//! Knows what a part may hold and how long it may be. No two ids become one, and the same id becomes the same part on every
+//! machine and every time, so that what was imported is known again.
+
+use super::Part;
+use crate::digest::Digest;
+use crate::ids::SourceId;
+use crate::text::encode_path_part;
+use std::borrow::Cow;
+
+/// Greatest length of a message's part in bytes; what is longer is named by its digest.
+const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Greatest length of a thread in a path, percent-encoded. With `.jsonl` it is a name that file systems take.
+const THREAD_BYTES_MAX: usize = 249;
+
+/// Begins a part that is not the id itself.
+const MARK: char = '%';
+
+/// The part of a source id for `id`: the id as it is, if it can stand there and does not begin with `%`; otherwise `%` and
+/// the id percent-encoded; and if that is too long, `%sha256=` and the digest of the id. An encoded id has no `=`, so no two
+/// ids have one part. None for an empty id: it names nothing.
+pub(super) fn part(id: &str, part: Part) -> Option<Cow<'_, str>> {
+    if id.is_empty() {
+        return None;
+    }
+    if !id.starts_with(MARK) && fits(id, part) {
+        return Some(Cow::Borrowed(id));
+    }
+    let encoded = format!("{MARK}{}", encode_path_part(id));
+    Some(Cow::Owned(if fits(&encoded, part) {
+        encoded
+    } else {
+        format!("{MARK}sha256={}", Digest::of(id.as_bytes()).hex())
+    }))
+}
+
+fn fits(id: &str, part: Part) -> bool {
+    let stands = |text: &str| SourceId::for_writing(text).is_ok();
+    match part {
+        Part::Provider => !id.contains('/') && stands(&format!("{id}/t/m")) && encode_path_part(id).len() <= 255,
+        Part::Thread => {
+            !id.contains('/') && stands(&format!("p/{id}/m")) && encode_path_part(id).len() <= THREAD_BYTES_MAX
+        }
+        Part::Message => id.len() <= MESSAGE_BYTES_MAX && stands(&format!("p/t/{id}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(id: &str, part_: Part) -> String {
+        part(id, part_).unwrap().into_owned()
+    }
+
+    #[test]
+    fn ids_that_can_stand_are_themselves() {
+        for id in ["9c1f6a0e-1111-4222-8333-944445555666", "m 1", "你", "a%2Fb", "..", "."] {
+            assert_eq!(of(id, Part::Thread), id);
+            assert_eq!(of(id, Part::Message), id);
+        }
+        assert_eq!(of("a/b", Part::Message), "a/b");
+        assert_eq!(of(&"m".repeat(1024), Part::Message).len(), 1024);
+    }
+
+    #[test]
+    fn others_are_encoded_and_no_two_are_one() {
+        assert_eq!(of("a/b", Part::Thread), "%a%2Fb");
+        assert_eq!(of("%a%2Fb", Part::Thread), "%%25a%252Fb");
+        assert_eq!(of("[x]\n", Part::Message), "%%5Bx%5D%0A");
+        assert_eq!(of("..", Part::Provider), "%..");
+        assert_eq!(part("", Part::Message), None);
+        // Newer than Unicode 14, which other programs read with.
+        assert_eq!(of("\u{1fae8}", Part::Message), "%%F0%9F%AB%A8");
+        let long = "t".repeat(250);
+        assert_eq!(of(&long, Part::Thread), format!("%sha256={}", Digest::of(long.as_bytes()).hex()));
+        assert_eq!(of(&format!("{long}!"), Part::Thread).len(), 8 + 64);
+        // A thread that is short in itself and long in a path.
+        assert!(of(&"你".repeat(30), Part::Thread).starts_with("%sha256="));
+        assert!(of(&"你".repeat(27), Part::Thread).starts_with('你'));
+    }
+
+    #[test]
+    fn every_part_stands_in_an_id() {
+        for id in
+            ["a", "/", "//", "%", "%sha256=", "\0", "<!-- -->", "]", "\u{202e}", &"x/".repeat(3000), &"%".repeat(500)]
+        {
+            for part_ in [Part::Provider, Part::Thread, Part::Message] {
+                let part_text = of(id, part_);
+                assert!(fits(&part_text, part_), "{id:?} {part_:?} {part_text}");
+                assert_eq!(of(&part_text, part_) == part_text, !part_text.starts_with(MARK));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Sessions of OpenProgram: a file a node, `<session>/history/<seq>-<role>-<id>.json`.
+//!
+//! ```text
+//! {"id", "created_at": SECONDS, "seq", "role": "user" | "llm" | "code", "output": TEXT | [{"type": "text", "text"}],
+//!  "predecessor": ID, "metadata": {"speaker_kind", "speaker_id", "speaker_display", "principal_id", "authority_tier",
+//!  "interaction", "authority_schema", "display", "source", "rewound"}}
+//! ```
+//!
+//! What is eligible, and what it becomes, is as the program itself archives it, so that what it has archived is the same
+//! record (decision D05). One node without authority is left out, and the rest goes on (D25).
+
+use super::Options;
+use super::draft::{Node, Parent, Turn, Vouched};
+use super::said::{Said, written};
+use super::skip::SkipReason;
+use super::value::{Raw, fields, is_absent, is_true, items, name, number, text};
+use crate::source::Trust;
+use crate::text::{identity_part, is_whitespace};
+use std::borrow::Cow;
+
+/// The session that a node file belongs to, from its path. None if it is no node file's.
+pub(super) fn session(path: &str) -> Option<&str> {
+    let mut parts = path.rsplit('/');
+    let (file, directory, session) = (parts.next()?, parts.next()?, parts.next()?);
+    (file.ends_with(".json") && directory == "history" && !session.is_empty()).then_some(session)
+}
+
+/// Reads a node. With it, why it is left out, if it is.
+pub(super) fn node(raw: Raw<'_>, options: &Options) -> Result<(Node, Option<SkipReason>), SkipReason> {
+    let keys = ["id", "created_at", "seq", "role", "output", "predecessor", "metadata"];
+    let [id, time, seq, role, output, predecessor, metadata] = fields(raw, keys).ok_or(SkipReason::Malformed)?;
+    let id = name(id).ok_or(SkipReason::NoId)?.into_owned();
+    let parent = name(predecessor).map_or(Parent::Start, |parent| Parent::Node(parent.into_owned()));
+    let (turn, skipped) = match turn(time, role, output, metadata, options) {
+        Ok(turn) => (Some(turn), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    // The cast saturates.
+    let rank = seq.and_then(number).unwrap_or(f64::MAX) as i64;
+    Ok((Node { id, parent, turn, rank }, skipped))
+}
+
+fn turn(
+    time: Option<Raw<'_>>,
+    role: Option<Raw<'_>>,
+    output: Option<Raw<'_>>,
+    metadata: Option<Raw<'_>>,
+    options: &Options,
+) -> Result<Turn, SkipReason> {
+    let role = match name(role).as_deref() {
+        Some("user") => "user",
+        Some("llm" | "assistant") => "assistant",
+        Some("code" | "tool") => return Err(SkipReason::ToolCall),
+        _ => return Err(SkipReason::UnknownRole),
+    };
+    let metadata = metadata.filter(|metadata| metadata.get().starts_with('{'));
+    let [display, source, rewound, schema] = match metadata {
+        Some(metadata) => {
+            fields(metadata, ["display", "source", "rewound", "authority_schema"]).ok_or(SkipReason::Malformed)?
+        }
+        None => [None; 4],
+    };
+    if name(display).as_deref() == Some("runtime")
+        || matches!(name(source).as_deref(), Some("job_followup" | "merge_turn"))
+    {
+        return Err(SkipReason::ProgramMessage);
+    }
+    if is_true(rewound) {
+        return Err(SkipReason::Rewound);
+    }
+    let mut said = Said::default();
+    if let Some(output) = output {
+        match text(output) {
+            Some(text) => said.text(&text),
+            None => drop(items(output, &mut |block| {
+                let [kind, text] = fields(block, ["type", "text"]).unwrap_or_default();
+                if name(kind).as_deref() == Some("text") {
+                    name(text).iter().for_each(|text| said.text(text));
+                }
+                true
+            })),
+        }
+    }
+    let text = said.whole().ok_or(SkipReason::Empty)?;
+    let vouched = vouched(metadata, is_absent(schema))?;
+    let time = written(time, &options.zone);
+    Ok(Turn { role: Cow::Borrowed(role), text, time, vouched: Some(Box::new(vouched)) })
+}
+
+/// Who said it on whose authority: all six fields, or none of them where the node does not say that it has them.
+fn vouched(metadata: Option<Raw<'_>>, is_older: bool) -> Result<Vouched, SkipReason> {
+    let keys = ["speaker_kind", "speaker_id", "speaker_display", "principal_id", "authority_tier", "interaction"];
+    let found = metadata.and_then(|metadata| fields(metadata, keys)).unwrap_or_default();
+    let given = found.map(|field| field.and_then(text).filter(|text| !text.chars().all(is_whitespace)));
+    let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+    let [kind, id, display, principal, tier, interaction] = &given;
+    match tier.as_deref() {
+        Some(word @ ("owner" | "paired" | "mcp_browser"))
+            if [kind, id, display, principal, interaction].into_iter().all(Option::is_some) =>
+        {
+            if word == "mcp_browser" {
+                return Err(SkipReason::NotPermitted);
+            }
+            // The program calls a name without a visible character unknown.
+            let display = owned(display).filter(|display| !identity_part(display).is_empty());
+            Ok(Vouched {
+                speaker_id: owned(id),
+                speaker_display: Some(display.unwrap_or_else(|| crate::source::UNKNOWN.to_owned())),
+                kind: owned(kind),
+                principal: owned(principal),
+                tier: Some(word.to_owned()),
+                trust: Some(Trust::Trusted.as_str().to_owned()),
+            })
+        }
+        _ if is_older => Ok(Vouched { speaker_id: owned(id), speaker_display: owned(display), ..Vouched::default() }),
+        _ => Err(SkipReason::NoAuthority),
+    }
+}

@@ -1,0 +1,237 @@
+//! Values of an export, taken out of JSON one by one, borrowed where possible.
+//!
+//! Knows JSON. Must not know any format. A value of another kind than is asked for is as good as absent: exports change
+//! without notice, and a field of a new shape must not cost a conversation.
+
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A value as it stands.
+pub(super) type Raw<'a> = &'a RawValue;
+
+/// The value that a whole document is. None if it is no JSON, or not only one value.
+pub(super) fn document(text: &str) -> Option<Raw<'_>> {
+    serde_json::from_str(text).ok()
+}
+
+/// The values of an object under these keys, in their order; absent ones are none, `null` is there. None if it is no
+/// object, or has one of the keys twice: what is kept must not depend on which of two a reader takes.
+pub(super) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
+    let mut found = [None; N];
+    let mut sound = true;
+    entries(raw, &mut |key, value| {
+        if let Some(at) = keys.iter().position(|wanted| *wanted == key)
+            && let Some(slot) = found.get_mut(at)
+        {
+            sound &= slot.replace(value).is_none();
+        }
+        true
+    })?;
+    sound.then_some(found)
+}
+
+/// Hands on every key of an object with its value, until `each` answers false. None if it is no object.
+pub(super) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&str, Raw<'a>) -> bool) -> Option<()> {
+    if !raw.get().starts_with('{') {
+        return None;
+    }
+    serde_json::Deserializer::from_str(raw.get()).deserialize_map(Entries(each)).ok()
+}
+
+/// Hands on every item of a list, until `each` answers false. None if it is no list.
+pub(super) fn items<'a>(raw: Raw<'a>, each: &mut dyn FnMut(Raw<'a>) -> bool) -> Option<()> {
+    if !raw.get().starts_with('[') {
+        return None;
+    }
+    serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Items(each)).ok()
+}
+
+/// A text. None for anything else. Half of a surrogate pair, which no text can hold, becomes U+FFFD.
+pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+}
+
+/// A text that says something: not empty.
+pub(super) fn name(raw: Option<Raw<'_>>) -> Option<Cow<'_, str>> {
+    text(raw?).filter(|name| !name.is_empty())
+}
+
+/// A number, as near as a float comes.
+pub(super) fn number(raw: Raw<'_>) -> Option<f64> {
+    // The parser of floats in the standard library rounds correctly; JSON's grammar for numbers is within its own.
+    let digits = raw.get();
+    digits.starts_with(|first: char| first == '-' || first.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// Whether it is `true`.
+pub(super) fn is_true(raw: Option<Raw<'_>>) -> bool {
+    raw.is_some_and(|raw| raw.get() == "true")
+}
+
+/// Whether it is absent or `null`.
+pub(super) fn is_absent(raw: Option<Raw<'_>>) -> bool {
+    raw.is_none_or(|raw| raw.get() == "null")
+}
+
+struct Entries<'e, 'a>(&'e mut dyn FnMut(&str, Raw<'a>) -> bool);
+
+impl<'a> Visitor<'a> for Entries<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut go_on = true;
+        while let Some(Text(key)) = map.next_key()? {
+            if go_on {
+                go_on = (self.0)(&key, map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Items<'e, 'a>(&'e mut dyn FnMut(Raw<'a>) -> bool);
+
+impl<'a> Visitor<'a> for Items<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(item) = list.next_element()? {
+            if !(self.0)(item) {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text, read as bytes: the parser of texts refuses halves of surrogate pairs, and whole conversations with them.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Deserialize<'a> for Text<'a> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'a> Visitor<'a> for TextVisitor {
+    type Value = Text<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_bytes<E: Error>(self, bytes: &'a [u8]) -> Result<Text<'a>, E> {
+        Ok(Text(match core::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(repaired(bytes)),
+        }))
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text<'a>, E> {
+        Ok(Text(Cow::Owned(core::str::from_utf8(bytes).map_or_else(|_| repaired(bytes), str::to_owned))))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'a str) -> Result<Text<'a>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'a>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+}
+
+/// Text of bytes in which halves of surrogate pairs stand as three bytes each.
+fn repaired(mut bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    loop {
+        let valid = match core::str::from_utf8(bytes) {
+            Ok(_) => bytes.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let (good, rest) = bytes.split_at_checked(valid).unwrap_or((bytes, &[]));
+        out.push_str(core::str::from_utf8(good).unwrap_or_default());
+        bytes = match rest {
+            [] => return out,
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, rest @ ..] | [_, rest @ ..] => rest,
+        };
+        out.push(char::REPLACEMENT_CHARACTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_by_their_keys() {
+        let raw = document(r#" {"a": 1, "b": null, "c": {"a": 2}, "d": [{"deep": [[]]}]} "#).unwrap();
+        let [a, b, c, x] = fields(raw, ["a", "b", "c", "x"]).unwrap();
+        assert_eq!(a.and_then(number), Some(1.0));
+        assert!(b.is_some() && is_absent(b) && is_absent(x));
+        assert_eq!(c.map(|c| c.get()), Some(r#"{"a": 2}"#));
+        assert!(fields(document(r#"{"a":1,"a":1}"#).unwrap(), ["a"]).is_none());
+        assert!(fields(document(r#"{"a":1,"a":1}"#).unwrap(), ["b"]).is_some());
+        assert!(fields(document("[1]").unwrap(), ["a"]).is_none());
+        for none in ["", "{", "{} {}", "[1,]", "{\"a\":01}", "nul"] {
+            assert!(document(none).is_none(), "{none}");
+        }
+    }
+
+    #[test]
+    fn lists_end_where_they_are_told_to() {
+        let mut seen = Vec::new();
+        let raw = document("[1, \"two\", [3], 4]").unwrap();
+        items(raw, &mut |item| {
+            seen.push(item.get());
+            seen.len() < 3
+        })
+        .unwrap();
+        assert_eq!(seen, ["1", "\"two\"", "[3]"]);
+        assert!(items(document("{}").unwrap(), &mut |_| true).is_none());
+    }
+
+    #[test]
+    fn texts() {
+        let of = |json: &str| document(json).and_then(|raw| text(raw).map(Cow::into_owned));
+        assert_eq!(of(r#""a\n\u4f60\ud83d\ude00""#).as_deref(), Some("a\n你😀"));
+        assert_eq!(of(r#""x\ud83dy""#).as_deref(), Some("x\u{fffd}y"));
+        assert_eq!(of(r#""\ude00\ud83d""#).as_deref(), Some("\u{fffd}\u{fffd}"));
+        for none in ["1", "null", "[\"a\"]", "[97]", "{}", "true"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+        let raw = document("\"plain\"").unwrap();
+        assert!(matches!(text(raw), Some(Cow::Borrowed("plain"))));
+    }
+
+    #[test]
+    fn numbers() {
+        let of = |json: &str| document(json).and_then(number);
+        assert_eq!(of("1700000000.123456"), Some(1_700_000_000.123_456));
+        assert_eq!(of("-2e3"), Some(-2000.0));
+        for none in ["\"1\"", "null", "[1]", "true", "{}"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let deep = format!("{{\"a\":{}1{},\"b\":2}}", "[".repeat(1000), "]".repeat(1000));
+        let [b] = fields(document(&deep).unwrap(), ["b"]).unwrap();
+        assert_eq!(b.and_then(number), Some(2.0));
+    }
+}
