@@ -28,8 +28,16 @@ fn passes(engine: EngineName, ran: &[&str]) {
 }
 
 /// What core is meant to run.
-const CORE: &[&str] =
-    &["authority", "frames_parse", "frames_write", "ids", "legacy_parse", "promote", "topics_parse", "unpaired_archive"];
+const CORE: &[&str] = &[
+    "authority",
+    "frames_parse",
+    "frames_write",
+    "ids",
+    "legacy_parse",
+    "promote",
+    "topics_parse",
+    "unpaired_archive",
+];
 
 #[test]
 fn native() {

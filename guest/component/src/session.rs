@@ -309,8 +309,3 @@ pub(crate) fn new_workspace_id() -> (WorkspaceId, StoreChange) {
     };
     (id, change)
 }
-
-/// PLACEHOLDER: gone before this step ends.
-fn placeholder() -> wit::Error {
-    wit::Error::Refused(Vec::new())
-}

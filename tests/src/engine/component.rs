@@ -12,9 +12,7 @@ use recollex::workspace::{NumberedTurn, Turn, UnpairedMessage};
 use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
 use recollex_core::source::NewNumbered;
 use recollex_test_rows::unpaired::{self, Given};
-use recollex_test_rows::{
-    Input, Malformed, Outcome, bytes_value, is_archive_path, numbered_turns, promote, timestamp,
-};
+use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, numbered_turns, promote, timestamp};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
