@@ -8,6 +8,7 @@ mod contract;
 mod crash;
 mod damage;
 mod home;
+mod import;
 mod layers;
 mod legacy;
 mod limits;

@@ -172,7 +172,7 @@ impl Draft {
         self.nodes.push(node);
         if self.nodes.len() as u64 > limits.conversation_messages {
             self.give_up(problem(
-                "too-many-messages",
+                TOO_LARGE,
                 format!(
                     "the conversation has more than {} messages ({} allows no more); raise the limit",
                     limits.conversation_messages,
@@ -388,6 +388,9 @@ fn fill(record: &mut NewRecord, turn: Turn, id: &str, options: &Options) {
 pub(super) fn problem(reason: &'static str, message: impl Into<String>) -> Problem {
     Problem { code: "INVALID_ARGUMENT", reason, path: None, line: None, subject: None, message: message.into() }
 }
+
+/// The reason for a conversation that has reached a limit.
+pub(super) const TOO_LARGE: &str = "conversation-too-large";
 
 /// A place in a file of which nothing is kept.
 pub(super) fn lost(file: &str, offset: u64, provider: &str, problem: Problem) -> Conversation {

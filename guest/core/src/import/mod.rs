@@ -29,7 +29,7 @@ use crate::source::{Limits, Problem, Trust};
 use crate::text::{Line, Lines, encode_path_part};
 use crate::time::Zone;
 use core::ops::ControlFlow;
-use draft::{Draft, lost, problem};
+use draft::{Draft, TOO_LARGE, lost, problem};
 use elements::{Elements, End, Found};
 use skip::Skips;
 use std::collections::BTreeMap;
@@ -495,7 +495,7 @@ impl Import {
 
 fn too_large(limits: &Limits) -> Problem {
     problem(
-        "conversation-too-large",
+        TOO_LARGE,
         format!(
             "the conversation is longer than the {} bytes that {} allows; raise the limit",
             limits.conversation_bytes,

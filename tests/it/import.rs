@@ -1,0 +1,333 @@
+//! Imports through the built component, over a real directory: what is kept, what repeating it does, what ends it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use recollex::lock::{FileLock, Lock as _};
+use recollex::types::{self, Severity, Tier, Trust};
+use recollex::workspace::{ImportFormat, ImportOptions, ImportedConversation};
+use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
+use recollex_tests::built;
+
+use crate::support;
+
+fn runtime() -> Runtime {
+    Runtime::new(RuntimeOptions { cache: Some(support::cache()), ..RuntimeOptions::default() }).unwrap()
+}
+
+fn open(root: &Path) -> Session {
+    open_with(root, OpenOptions::new(Tier::Owner))
+}
+
+fn open_with(root: &Path, options: OpenOptions) -> Session {
+    Session::open(&runtime(), root, options).unwrap()
+}
+
+fn options(format: ImportFormat) -> ImportOptions {
+    ImportOptions { format, provider: None, thread: None, trust: Trust::Pending, dry_run: false }
+}
+
+fn fixture(path: &str) -> String {
+    fs::read_to_string(built::repository().join("tests/fixtures/import").join(path)).unwrap()
+}
+
+/// Takes one file in, in two pieces.
+fn import(session: &mut Session, options: &ImportOptions, file: &str, text: &str) -> Vec<ImportedConversation> {
+    try_import(session, options, file, text).unwrap()
+}
+
+fn try_import(
+    session: &mut Session,
+    options: &ImportOptions,
+    file: &str,
+    text: &str,
+) -> Result<Vec<ImportedConversation>, Error> {
+    let mut importing = session.start_import(options)?;
+    let half = text.floor_char_boundary(text.len() / 2);
+    let mut taken = importing.push_text(session, file, &text[..half], false)?;
+    taken.append(&mut importing.push_bytes(session, file, &text.as_bytes()[half..], true)?);
+    taken.append(&mut importing.finish(session)?);
+    Ok(taken)
+}
+
+/// Archived, already there, differing.
+fn counts(taken: &[ImportedConversation]) -> (u64, u64, Vec<&str>) {
+    let differs = taken.iter().flat_map(|one| one.differs.iter().map(String::as_str)).collect();
+    (taken.iter().map(|one| one.archived).sum(), taken.iter().map(|one| one.already).sum(), differs)
+}
+
+fn findings(session: &mut Session) -> Vec<String> {
+    let mut verification = session.verify("").unwrap();
+    let mut codes = Vec::new();
+    while let Some(found) = verification.step(session, u64::MAX).unwrap() {
+        codes.extend(found.into_iter().filter(|one| one.severity != Severity::Info).map(|one| one.code));
+    }
+    codes
+}
+
+/// `id after` lines of a thread's branches.
+fn branches(root: &Path, provider: &str, thread: &str) -> String {
+    let path = root.join(format!("sources/{provider}/_branches/{thread}.jsonl"));
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A ChatGPT export of one conversation: nodes as `id<parent`, each saying its id.
+fn chatgpt(thread: &str, nodes: &str) -> String {
+    let nodes: Vec<String> = nodes
+        .split_whitespace()
+        .map(|node| {
+            let (id, parent) = node.split_once('<').unwrap();
+            let (id, text) = id.split_once('=').unwrap_or((id, id));
+            let parent = if parent == "-" { "null".to_owned() } else { format!("{parent:?}") };
+            format!(
+                r#""{id}":{{"parent":{parent},"children":[],"message":{{"author":{{"role":"user"}},"create_time":1700000000.0,"content":{{"content_type":"text","parts":["I am {text}."]}},"recipient":"all","metadata":{{}}}}}}"#
+            )
+        })
+        .collect();
+    format!(r#"{{"title":"T","conversation_id":"{thread}","mapping":{{{}}}}}"#, nodes.join(","))
+}
+
+#[test]
+fn every_format_is_kept_whole_and_repeating_it_changes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open_with(
+        place.path(),
+        OpenOptions { time_zone: Some("Europe/Berlin".into()), ..OpenOptions::new(Tier::Owner) },
+    );
+    let cases = [
+        (ImportFormat::Chatgpt, "chatgpt/2023.json", 9, 2),
+        (ImportFormat::Chatgpt, "chatgpt/2025.json", 4, 1),
+        (ImportFormat::Claude, "claude/2023.json", 3, 2),
+        (ImportFormat::Claude, "claude/2025.json", 6, 1),
+        (ImportFormat::ClaudeCode, "claude-code/session.jsonl", 10, 2),
+    ];
+    for (format, file, records, conversations) in cases {
+        let text = fixture(file);
+        let taken = import(&mut session, &options(format), file, &text);
+        assert_eq!((taken.len(), counts(&taken)), (conversations, (records, 0, vec![])), "{file}");
+        assert!(taken.iter().all(|one| one.problem.is_none() && one.file == file), "{taken:?}");
+        assert_eq!(text.as_bytes()[taken[0].offset as usize], b'{');
+        let before = support::snapshot(&place.path().join("sources"));
+        let again = import(&mut session, &options(format), file, &text);
+        assert_eq!(counts(&again), (0, records, vec![]), "{file}");
+        assert_eq!(support::snapshot(&place.path().join("sources")), before, "{file}");
+    }
+    let mut importing = session.start_import(&options(ImportFormat::Openprogram)).unwrap();
+    let directory = built::repository().join("tests/fixtures/import/openprogram/local_42/history");
+    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        let file = format!("local_42/history/{}", path.file_name().unwrap().to_str().unwrap());
+        let taken = importing.push_bytes(&mut session, &file, &fs::read(&path).unwrap(), true).unwrap();
+        assert!(taken.is_empty(), "a session is complete when another begins");
+    }
+    let taken = importing.finish(&mut session).unwrap();
+    assert_eq!(counts(&taken), (6, 0, vec![]));
+    assert_eq!((taken[0].branches, taken[0].skipped_count), (2, 7));
+    let archive = fs::read_to_string(place.path().join("sources/openprogram/_v2/local_42.md")).unwrap();
+    assert!(archive.contains("[2023-11-14T23:13:20+01:00] Owner (owner/local): Remind me to descale the kettle."));
+    assert_eq!(findings(&mut session), [""; 0]);
+    assert_eq!(
+        branches(place.path(), "chatgpt", "c0ffee00-0000-4000-8000-000000000001"),
+        "{\"id\":\"a7\",\"after\":\"a6\"}\n{\"id\":\"a5\",\"after\":\"a2\"}\n"
+    );
+    for (path, mode, _) in support::snapshot(&place.path().join("sources")) {
+        let expected = if path.extension().is_some() { 0o600 } else { 0o700 };
+        assert_eq!(mode & 0o777, expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn an_export_that_grows_shrinks_or_is_edited() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open(place.path());
+    let chat = options(ImportFormat::Chatgpt);
+    let import = |session: &mut Session, nodes: &str| {
+        let taken = import(session, &chat, "c.json", &chatgpt("t", nodes));
+        let (archived, already, differs) = counts(&taken);
+        (archived, already, differs.join(" "), taken[0].branches)
+    };
+    assert_eq!(import(&mut session, "a<- b<a c<b"), (3, 0, String::new(), 1));
+    // On, and on an old branch.
+    assert_eq!(import(&mut session, "a<- b<a c<b d<c x<a"), (2, 3, String::new(), 2));
+    // Shrunk: what is gone stays, and what comes behind it still does.
+    assert_eq!(import(&mut session, "c<b d<c e<d"), (1, 2, String::new(), 1));
+    assert_eq!(import(&mut session, "y<b"), (1, 0, String::new(), 1));
+    // Edited under its id.
+    assert_eq!(import(&mut session, "a<- b=other<a c<b f<b"), (1, 2, "chatgpt/t/b".into(), 2));
+    assert_eq!(
+        branches(place.path(), "chatgpt", "t"),
+        "{\"id\":\"x\",\"after\":\"a\"}\n{\"id\":\"d\",\"after\":\"c\"}\n{\"id\":\"e\",\"after\":\"d\"}\n\
+         {\"id\":\"y\",\"after\":\"b\"}\n{\"id\":\"f\",\"after\":\"b\"}\n"
+    );
+    let archive = fs::read_to_string(place.path().join("sources/chatgpt/_v2/t.md")).unwrap();
+    assert_eq!(archive.matches("<a id=").count(), 8);
+    assert!(archive.contains("I am b.") && !archive.contains("other"));
+    assert_eq!(findings(&mut session), [""; 0]);
+    // A line that lost its end, as after a crash of another program, does not swallow the next.
+    let path = place.path().join("sources/chatgpt/_branches/t.jsonl");
+    let lines = fs::read_to_string(&path).unwrap();
+    fs::write(&path, lines.trim_end()).unwrap();
+    assert_eq!(import(&mut session, "a<- g<a").0, 1);
+    assert_eq!(branches(place.path(), "chatgpt", "t"), format!("{lines}{{\"id\":\"g\",\"after\":\"a\"}}\n"));
+    assert_eq!(findings(&mut session), [""; 0]);
+    fs::write(&path, format!("{lines}nonsense\n{{\"id\":\"nobody\",\"after\":null}}\n")).unwrap();
+    assert_eq!(findings(&mut session), ["bad-branch-line", "unknown-branch-record"]);
+}
+
+#[test]
+fn one_bad_conversation_never_loses_the_rest() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open(place.path());
+    let chat = options(ImportFormat::Chatgpt);
+    fs::create_dir_all(place.path().join("sources/chatgpt/_v2")).unwrap();
+    fs::write(place.path().join("sources/chatgpt/_v2/damaged.md"), "not an archive\n").unwrap();
+    let good = |thread: &str| chatgpt(thread, "a<- b<a");
+    let export = format!(
+        "[{},{},{},{},{{\"mapping\":{{}}}},{},!{},{},{}",
+        good("Case"),
+        good("case"),
+        good("ca\u{301}fe"),
+        good("damaged"),
+        good("c\u{e1}fe"),
+        good("spoilt").replace("\"parent\":null", "\"parent\":nul"),
+        good("last"),
+        &good("cut")[..40],
+    );
+    let taken = import(&mut session, &chat, "c.json", &export);
+    let told: Vec<(&str, u64, &str)> = taken
+        .iter()
+        .map(|one| (&*one.thread, one.archived, one.problem.as_ref().map_or("", |problem| &*problem.reason)))
+        .collect();
+    let expected = [
+        ("Case", 2, ""),
+        ("case", 0, "path-collision"),
+        ("ca\u{301}fe", 2, ""),
+        ("damaged", 0, "damaged-archive"),
+        ("", 0, "conversation-without-id"),
+        // Encoded in a path, normal forms are two names.
+        ("c\u{e1}fe", 2, ""),
+        ("", 0, "damaged-export"),
+        ("last", 2, ""),
+    ];
+    for one in expected {
+        assert!(told.contains(&one), "{one:?} is not in {told:?}");
+    }
+    assert!(
+        told.iter().all(|(thread, archived, reason)| *archived == 2 || !reason.is_empty() && *thread != "last"),
+        "{told:?}"
+    );
+    let problem = taken.iter().find(|one| one.thread == "damaged").unwrap().problem.as_ref().unwrap();
+    assert_eq!(problem.path.as_deref(), Some("sources/chatgpt/_v2/damaged.md"));
+    assert_eq!(findings(&mut session), ["missing-marker"]);
+}
+
+#[test]
+fn a_large_conversation_is_kept_in_parts_that_are_one_conversation() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open_with(place.path(), OpenOptions::new(Tier::Owner).setting("limits.batch-bytes", "1000"));
+    let nodes: Vec<String> =
+        (0..20).map(|at| if at == 0 { "n0<-".into() } else { format!("n{at}<n{}", at - 1) }).collect();
+    let taken = import(&mut session, &options(ImportFormat::Chatgpt), "c.json", &chatgpt("t", &nodes.join(" ")));
+    assert_eq!((taken.len(), counts(&taken)), (1, (20, 0, vec![])));
+    let lines = branches(place.path(), "chatgpt", "t");
+    assert!(lines.lines().count() > 4, "each part but the first says where it goes on:\n{lines}");
+    // The same records as in one commit.
+    let other = tempfile::tempdir().unwrap();
+    let mut whole = open(other.path());
+    import(&mut whole, &options(ImportFormat::Chatgpt), "c.json", &chatgpt("t", &nodes.join(" ")));
+    let archive = |root: &Path| fs::read(root.join("sources/chatgpt/_v2/t.md")).unwrap();
+    assert_eq!(archive(place.path()), archive(other.path()));
+    assert_eq!(branches(other.path(), "chatgpt", "t"), "");
+    assert_eq!(findings(&mut session), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_takes_no_lock() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open_with(place.path(), OpenOptions::new(Tier::Owner).setting("lock.wait-ms", "0"));
+    let dry = ImportOptions { dry_run: true, ..options(ImportFormat::Claude) };
+    let text = fixture("claude/2025.json");
+    assert_eq!(counts(&import(&mut session, &dry, "c.json", &text)), (6, 0, vec![]));
+    assert_eq!(support::snapshot(place.path()), []);
+    import(&mut session, &options(ImportFormat::Claude), "c.json", &text);
+    let held = FileLock::new(place.path()).acquire(0, "a test").unwrap();
+    let before = support::snapshot(place.path());
+    assert_eq!(counts(&import(&mut session, &dry, "c.json", &text)), (0, 6, vec![]));
+    assert_eq!(support::snapshot(place.path()), before);
+    // In earnest it needs the lock, and after that error it takes nothing more.
+    let mut importing = session.start_import(&options(ImportFormat::Claude)).unwrap();
+    let error = importing.push_text(&mut session, "c.json", &text, true).unwrap_err();
+    assert!(matches!(&error, Error::Memory(types::Error::Locked(_))), "{error:?}");
+    let error = importing.push_text(&mut session, "d.json", &text, true).unwrap_err();
+    assert!(
+        matches!(&error, Error::Memory(types::Error::Invalid(problem)) if problem.reason == "import-ended"),
+        "{error:?}"
+    );
+    drop(held);
+    // Beginning again repeats nothing.
+    assert_eq!(counts(&import(&mut session, &options(ImportFormat::Claude), "c.json", &text)), (0, 6, vec![]));
+}
+
+#[test]
+fn what_the_medium_cannot_do_ends_the_import() {
+    let text = fixture("chatgpt/2023.json");
+    let reason = |error: Error| match error {
+        Error::Memory(types::Error::Store(problem)) => problem.reason,
+        Error::Memory(types::Error::Refused(problems)) => problems[0].reason.clone(),
+        error => panic!("{error:?}"),
+    };
+    // A file where a directory should be is the conversations' problem: another provider's could be kept.
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir_all(place.path().join("sources")).unwrap();
+    fs::write(place.path().join("sources/chatgpt"), "a file").unwrap();
+    let taken = import(&mut open(place.path()), &options(ImportFormat::Chatgpt), "c.json", &text);
+    assert!(taken.iter().all(|one| one.archived == 0 && one.problem.as_ref().unwrap().reason == "not-a-directory"));
+    // A link out of the workspace.
+    let place = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.path().join("sources")).unwrap();
+    match try_import(&mut open(place.path()), &options(ImportFormat::Chatgpt), "c.json", &text) {
+        Ok(taken) => assert!(taken.iter().all(|one| one.archived == 0 && one.problem.is_some()), "{taken:?}"),
+        Err(error) => drop(reason(error)),
+    }
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    // A directory that may not be written, unless whoever runs this may write everything.
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open(place.path());
+    session.init().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    if fs::write(place.path().join("probe"), "").is_err() {
+        let error = try_import(&mut session, &options(ImportFormat::Chatgpt), "c.json", &text).unwrap_err();
+        assert_eq!(reason(error), "denied");
+        assert!(!place.path().join("sources").exists());
+    }
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn misuse_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let reason = |error: Error| match error {
+        Error::Memory(types::Error::Invalid(problem)) => problem.reason,
+        Error::Memory(types::Error::Refused(problems)) => problems[0].reason.clone(),
+        error => panic!("{error:?}"),
+    };
+    let mut session = open(place.path());
+    let mut importing = session.start_import(&options(ImportFormat::Jsonl)).unwrap();
+    importing.push_text(&mut session, "a", "", false).unwrap();
+    assert_eq!(reason(importing.push_text(&mut session, "b", "", false).unwrap_err()), "file-still-open");
+    importing.push_text(&mut session, "a", "", true).unwrap();
+    importing.push_text(&mut session, "b", "", true).unwrap();
+    importing.finish(&mut session).unwrap();
+    for provider in ["..", "a/b", "", "a]"] {
+        let options = ImportOptions { provider: Some(provider.into()), ..options(ImportFormat::Claude) };
+        assert_eq!(reason(session.start_import(&options).err().unwrap()), "invalid-provider", "{provider:?}");
+    }
+    let mut paired = open_with(place.path(), OpenOptions::new(Tier::Paired));
+    assert_eq!(reason(paired.start_import(&options(ImportFormat::Jsonl)).err().unwrap()), "owner-only");
+    let zone = OpenOptions { time_zone: Some("Mars/Olympus".into()), ..OpenOptions::new(Tier::Owner) };
+    assert_eq!(reason(Session::open(&runtime(), place.path(), zone).unwrap_err()), "unknown-time-zone");
+    assert_eq!(support::snapshot(place.path()), []);
+}
