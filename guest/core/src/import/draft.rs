@@ -10,7 +10,7 @@ use super::tree::{self, Behind, Item, Link};
 use super::{Options, Part};
 use crate::source::{Limits, NewRecord, Predecessor, Problem};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a node takes in memory beside its texts, roughly.
 const NODE_BYTES: u64 = 256;
@@ -226,7 +226,7 @@ impl Draft {
             ..Conversation::default()
         };
         if conversation.problem.is_none() {
-            self.nodes.sort_by_key(|node| node.rank);
+            in_rank(&mut self.nodes);
             let repeats = take_repeats(&mut self.nodes);
             self.records(&repeats, &mut conversation, options, limits);
         }
@@ -264,9 +264,12 @@ impl Draft {
             format!("{}/{}/{message}", conversation.provider, conversation.thread)
         };
         conversation.repeated = repeats.iter().filter(|repeat| repeat.is_same).count() as u64;
-        let differs: BTreeSet<String> =
-            repeats.iter().filter(|repeat| !repeat.is_same).map(|repeat| source_id(&repeat.id)).collect();
-        conversation.differs = differs.into_iter().collect();
+        for Repeat { id, .. } in repeats.iter().filter(|repeat| !repeat.is_same) {
+            let id = source_id(id);
+            if !conversation.differs.contains(&id) {
+                conversation.differs.push(id);
+            }
+        }
 
         let mut previous = None;
         let items: Vec<Item<'_>> = self
@@ -310,6 +313,17 @@ impl Draft {
             conversation.records.push(Imported { record, bytes: sizes.get(at).copied().unwrap_or_default() });
         }
     }
+}
+
+/// Puts nodes in the order of their ranks, where they have any; of one rank, in the order they came in.
+fn in_rank(nodes: &mut Vec<Node>) {
+    if nodes.is_sorted_by_key(|node| node.rank) {
+        return;
+    }
+    let mut ranks: Vec<(i64, usize)> = nodes.iter().enumerate().map(|(at, node)| (node.rank, at)).collect();
+    ranks.sort_unstable();
+    let mut from: Vec<Option<Node>> = nodes.drain(..).map(Some).collect();
+    nodes.extend(ranks.into_iter().filter_map(|(_, at)| from.get_mut(at)?.take()));
 }
 
 /// A node whose id came before.

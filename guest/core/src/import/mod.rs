@@ -414,8 +414,8 @@ impl Import {
         let LineInput { mut loose, summaries, .. } = input;
         let is_nothing = self.held.drafts.is_empty();
         if !summaries.is_empty() {
-            let titles: BTreeMap<&str, &str> =
-                summaries.iter().map(|(leaf, title)| (leaf.as_str(), title.as_str())).collect();
+            let mut titles: BTreeMap<&str, &str> = BTreeMap::new();
+            titles.extend(summaries.iter().map(|(leaf, title)| (leaf.as_str(), title.as_str())));
             for Slot { draft, .. } in self.held.drafts.values_mut().filter(|slot| slot.draft.title.is_none()) {
                 let last = draft.nodes.iter().rev().find_map(|node| titles.get(node.id.as_str()));
                 draft.title = last.map(|title| (*title).to_owned());
@@ -580,7 +580,7 @@ impl Held {
             .map(|(other, slot)| (slot.touched, other.clone()))
             .filter(|(_, other)| other != key)
             .collect();
-        oldest.sort();
+        oldest.sort_unstable();
         for (_, oldest) in oldest {
             // Half of the room at a time, so that this is not done for every line.
             if self.weight <= limits.conversation_bytes / 2 {
@@ -600,10 +600,13 @@ impl Held {
         for stray in self.strays.drain(..) {
             sink(stray)?;
         }
-        let mut slots: Vec<Slot> = core::mem::take(&mut self.drafts).into_values().collect();
-        slots.sort_by_key(|slot| slot.draft.offset);
-        for slot in slots {
-            sink(slot.finish(file, options, limits))?;
+        let mut first: Vec<(u64, Key)> =
+            self.drafts.iter().map(|(key, slot)| (slot.draft.offset, key.clone())).collect();
+        first.sort_unstable();
+        for (_, key) in first {
+            if let Some(slot) = self.drafts.remove(&key) {
+                sink(slot.finish(file, options, limits))?;
+            }
         }
         ControlFlow::Continue(())
     }

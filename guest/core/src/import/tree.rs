@@ -52,7 +52,11 @@ pub(super) struct Ordered<'a> {
 /// Orders nodes. `main` is the id of the node the main line leads to; without one it is the last kept node. Where nodes
 /// come behind each other in a circle, the first of them in the list comes behind nothing.
 pub(super) fn order<'a>(items: &[Item<'a>], main: Option<&str>) -> Ordered<'a> {
-    let places: BTreeMap<&str, usize> = items.iter().enumerate().rev().map(|(at, item)| (item.id, at)).collect();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    // One by one: made of a sequence, a map would be sorted first, by code that is larger than all of this.
+    for (at, item) in items.iter().enumerate() {
+        places.entry(item.id).or_insert(at);
+    }
     let mut above: Vec<Option<usize>> = items
         .iter()
         .map(|item| match item.link {
@@ -183,9 +187,11 @@ fn walk<'a>(items: &[Item<'a>], behind: &[Behind<'a>], main: Option<usize>) -> O
             siblings.push(at);
             child = next.get(at).copied().flatten();
         }
-        // The one on the main line first, the others as they stand; what is pushed last comes out first.
-        siblings.sort_by_key(|at| on_main.get(*at) != Some(&true));
-        open.extend(siblings.drain(..).rev());
+        // What is pushed last comes out first: the one on the main line, then the others as they stand.
+        let is_main = |at: &usize| on_main.get(*at) == Some(&true);
+        open.extend(siblings.iter().rev().copied().filter(|at| !is_main(at)));
+        open.extend(siblings.drain(..).find(is_main));
+        siblings.clear();
     };
     push(&mut open, first_root);
     while let Some(at) = open.pop() {

@@ -207,12 +207,21 @@ impl Batch {
     /// The records that those in the archive at `path` come behind and that are not in the batch themselves, each once,
     /// sorted: whether they are in the archive has to be found out.
     pub fn predecessors(&self, path: &str) -> Vec<SourceId> {
-        let named: BTreeSet<SourceId> = self.turns_of(path).filter_map(Turn::predecessor).collect();
-        if named.is_empty() {
-            return Vec::new();
+        let mut named: BTreeSet<SourceId> = BTreeSet::new();
+        let mut before = "";
+        for turn in self.turns_of(path) {
+            // Nearly always the one before it.
+            if !matches!(&turn.after, Predecessor::Record(message) if message == before) {
+                named.extend(turn.predecessor());
+            }
+            before = turn.id.message();
         }
-        let here: BTreeSet<&SourceId> = self.turns_of(path).map(|turn| &turn.id).collect();
-        named.into_iter().filter(|id| !here.contains(id)).collect()
+        if !named.is_empty() {
+            for turn in self.turns_of(path) {
+                named.remove(&turn.id);
+            }
+        }
+        named.into_iter().collect()
     }
 
     /// How many records there are.

@@ -89,7 +89,8 @@ impl<'b> ExistingScan<'b> {
     /// Of the archive at `path`.
     pub fn new(batch: &'b Batch, path: &str, limits: &Limits) -> Self {
         let ids = batch.turns_of(path).map(|turn| turn.id.as_str()).collect();
-        let predecessors = batch.predecessors(path).into_iter().map(|id| (id.to_string(), id)).collect();
+        let mut predecessors = BTreeMap::new();
+        predecessors.extend(batch.predecessors(path).into_iter().map(|id| (id.to_string(), id)));
         Self {
             scanner: Scanner::new(Some(Location::of_path(path)), limits),
             wanted: Wanted { ids, predecessors },
