@@ -76,6 +76,18 @@ impl TopicPath {
         }
         Some(path)
     }
+
+    /// The shortest relative path that leads from this topic to a file of the workspace: the inverse of
+    /// [`TopicPath::join`].
+    pub fn relative(&self, path: &str) -> String {
+        let mut here: Vec<&str> = self.0.split('/').collect();
+        here.pop();
+        let there: Vec<&str> = path.split('/').collect();
+        // The file's own name is no directory to share.
+        let shared = here.iter().zip(there.iter().take(there.len() - 1)).take_while(|(a, b)| a == b).count();
+        let up = std::iter::repeat_n("..", here.len() - shared);
+        up.chain(there.iter().skip(shared).copied()).collect::<Vec<_>>().join("/")
+    }
 }
 
 /// By parts, as files are taken.
@@ -147,6 +159,21 @@ mod tests {
             ("/topics/a.md", None),
         ] {
             assert_eq!(path("topics/x/a.md").join(relative).as_deref(), joined, "{relative}");
+        }
+    }
+
+    #[test]
+    fn relative_paths() {
+        for (from, to, relative) in [
+            ("topics/a.md", "topics/b.md", "b.md"),
+            ("topics/a.md", "topics/x/b.md", "x/b.md"),
+            ("topics/x/a.md", "topics/b.md", "../b.md"),
+            ("topics/x/y/a.md", "sources/p/_v2/t.md", "../../../sources/p/_v2/t.md"),
+            ("topics/x/a.md", "topics/x/a.md", "a.md"),
+            ("topics/x/a.md", "topics/x", "../x"),
+        ] {
+            assert_eq!(path(from).relative(to), relative);
+            assert_eq!(path(from).join(relative).as_deref(), Some(to));
         }
     }
 

@@ -232,10 +232,19 @@ impl<'c, 'a> Block<'c, 'a> {
     }
 }
 
-/// The block that a link's target names: what stands behind its last `#^`, if that is an id.
+/// The block that a link's target names: what stands behind its last `#^`, if that is an id. A target with a scheme
+/// (`https:`) leads elsewhere.
 pub(super) fn linked_block(target: &str) -> Option<&str> {
     let id = target.get(target.rfind("#^")? + 2..)?;
-    BlockId::parse(id).map(|_| id)
+    (!has_scheme(target) && (BlockId::is_written(id) || BlockId::is_older(id))).then_some(id)
+}
+
+/// Whether a target begins like `https:` or `mailto:`.
+pub(super) fn has_scheme(target: &str) -> bool {
+    target.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    })
 }
 
 /// A claim under one of its ids, as a value of its own.
@@ -310,7 +319,7 @@ mod tests {
         for (target, id) in [("#^a-1", "a-1"), ("x/y.md#^mem_z", "mem_z"), ("x#^a#^b", "b")] {
             assert_eq!(linked_block(target), Some(id));
         }
-        for target in ["", "a", "#a", "^a", "#^", "#^a_b", "#^a b", "#^块", "#^a#b"] {
+        for target in ["", "a", "#a", "^a", "#^", "#^a_b", "#^a b", "#^块", "#^a#b", "https://x/#^a", "mailto:a#^b"] {
             assert_eq!(linked_block(target), None, "{target}");
         }
     }

@@ -178,6 +178,12 @@ impl<'a> Check<'a> {
         })
     }
 
+    /// The block of that id in the paragraph of that number, sound or not.
+    pub(super) fn block_named(&self, number: usize, id: &str) -> Option<Block<'_, 'a>> {
+        let named = |block: &Block<'_, 'a>| block.ids().iter().any(|one| one.as_str() == id);
+        Block::of_paragraph(self, number).or_else(|| Block::of_older(self, number).into_iter().find(named))
+    }
+
     /// These ids, in order and with the numbers of their paragraphs, belong to blocks of topics that come before: what has
     /// them here no longer counts.
     pub(super) fn take_out(&mut self, names: &[(usize, Part<'a>)]) {
@@ -440,7 +446,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Whether a paragraph without an id is of the older kind: it cites, nothing comes behind its last citation, and every
 /// label has an older id's form.
-fn is_older(paragraph: ParagraphRef<'_>) -> bool {
+pub(super) fn is_older(paragraph: ParagraphRef<'_>) -> bool {
     let mut groups = Groups::new(paragraph.text());
     let mut any = false;
     let older = groups.by_ref().all(|group| {
@@ -451,7 +457,7 @@ fn is_older(paragraph: ParagraphRef<'_>) -> bool {
 }
 
 /// The label of a line that begins like a definition: white space, `[^label]:`.
-fn definition_head(line: Part<'_>) -> Option<Part<'_>> {
+pub(super) fn definition_head(line: Part<'_>) -> Option<Part<'_>> {
     memmem::find(line.as_str().as_bytes(), b"]:")?;
     let text = line.as_str().trim_start_matches(is_whitespace).strip_prefix("[^")?;
     let length = text.bytes().take_while(|byte| is_label_byte(*byte)).count();

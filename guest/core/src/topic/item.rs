@@ -255,6 +255,11 @@ impl<'a> DefinitionRef<'a> {
     }
 }
 
+/// Whether a line, taken by itself, is a definition.
+pub(super) fn is_definition(line: &str) -> bool {
+    DefinitionRef::parse(Line { part: Part::new(line, 0), next: line.len(), number: 1 }).is_some()
+}
+
 /// A link, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkRef<'a> {

@@ -6,13 +6,15 @@
 //! - [`TopicRef`] is a file read so, each part a view into the text that knows where it stands.
 //! - [`Check`] looks through a topic: which [`Block`]s are sound, and every [`Fault`].
 //! - [`Tree`] holds all topics of a workspace, and [`Unit`] is a claim as a value of its own.
+//! - [`edit`] makes of what somebody wrote what is committed, or says why not.
 //!
-//! Nothing is repaired and nothing is copied: whoever edits works on the spans. Every step costs time in proportion to the
+//! Reading repairs nothing and copies nothing: whoever edits works on the spans. Every step costs time in proportion to the
 //! text, whatever the text. Knows names, text and hashes, and of archives what [`Sources`] answers; must not know how
 //! archives are stored, what a session is, or who is asking.
 
 mod block;
 mod check;
+pub mod edit;
 mod fault;
 mod item;
 mod line;

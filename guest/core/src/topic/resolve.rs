@@ -50,11 +50,22 @@ impl<'a> SourceTarget<'a> {
     /// The evidence it names, for a topic at this path. Of a handle and of a turn's anchor, only the form is looked at:
     /// whether there is such a record is a question of whoever adds one.
     pub fn resolve(self, topic: &TopicPath, sources: &(impl Sources + ?Sized)) -> Option<SourceRef> {
+        self.locate(topic, sources).map(|(evidence, _)| evidence)
+    }
+
+    /// The same, and the path within the workspace of the archive that a place leads to.
+    pub(super) fn locate(
+        self,
+        topic: &TopicPath,
+        sources: &(impl Sources + ?Sized),
+    ) -> Option<(SourceRef, Option<String>)> {
         match self {
-            Self::Handle(handle) => Some(handle),
+            Self::Handle(handle) => Some((handle, None)),
             Self::Place { path, fragment } => {
-                let record = Self::archive(path, topic, |archive| sources.record_at(archive, fragment));
-                record.map(SourceRef::Record).or_else(|| TurnRef::in_fragment(fragment).map(SourceRef::Turn))
+                let find = |archive: &str| Some((sources.record_at(archive, fragment)?, Some(archive.to_owned())));
+                let record = Self::archive(path, topic, find);
+                let turn = || TurnRef::in_fragment(fragment).map(|turn| (SourceRef::Turn(turn), None));
+                record.map(|(id, path)| (SourceRef::Record(id), path)).or_else(turn)
             }
             Self::Other => None,
         }
