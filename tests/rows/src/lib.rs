@@ -16,6 +16,7 @@ mod input;
 mod legacy_parse;
 pub mod promote;
 mod topics_parse;
+mod topics_validate;
 pub mod unpaired;
 pub mod workload;
 
@@ -59,6 +60,7 @@ const FILES: &[(&str, Runner)] = &[
     ("legacy_parse", legacy_parse::observe),
     ("promote", promote::observe),
     ("topics_parse", topics_parse::observe),
+    ("topics_validate", topics_validate::observe),
     ("unpaired_archive", unpaired::observe),
 ];
 

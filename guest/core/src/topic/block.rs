@@ -47,6 +47,13 @@ impl<'c, 'a> Block<'c, 'a> {
         Groups::new(text).map(block).collect()
     }
 
+    /// The block of the older kind whose body is this, in the paragraph of this number.
+    pub(super) fn older_at(check: &'c Check<'a>, number: usize, body: Part<'a>) -> Option<Self> {
+        let paragraph = check.topic().placed().get(number)?.paragraph;
+        let ids = Groups::new(body).next()?.citations().map(|citation| citation.label()).collect();
+        Some(Self { check, number, paragraph, ids, body, older: true })
+    }
+
     /// The topic it stands in.
     pub fn topic(&self) -> &'c Check<'a> {
         self.check

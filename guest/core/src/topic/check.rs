@@ -169,19 +169,15 @@ impl<'a> Check<'a> {
 
     /// Every id in it, blocks' and older ones', sound or not, with the number of its paragraph; in order.
     pub(super) fn names(&self) -> impl Iterator<Item = (usize, Part<'a>)> {
-        self.verdicts.iter().enumerate().flat_map(|(number, verdict)| {
-            let blocks = match verdict {
-                Verdict::Block | Verdict::Faulty => Block::of_paragraph(self, number).into_iter().collect(),
-                Verdict::Older | Verdict::FaultyOlder => Block::of_older(self, number),
-            };
-            blocks.into_iter().flat_map(move |block| block.ids().to_vec().into_iter().map(move |id| (number, id)))
-        })
+        self.all_blocks().flat_map(|block| block.ids().to_vec().into_iter().map(move |id| (block.number(), id)))
     }
 
-    /// The block of that id in the paragraph of that number, sound or not.
-    pub(super) fn block_named(&self, number: usize, id: &str) -> Option<Block<'_, 'a>> {
-        let named = |block: &Block<'_, 'a>| block.ids().iter().any(|one| one.as_str() == id);
-        Block::of_paragraph(self, number).or_else(|| Block::of_older(self, number).into_iter().find(named))
+    /// Every block, sound or not, in order.
+    pub(super) fn all_blocks(&self) -> impl Iterator<Item = Block<'_, 'a>> {
+        self.verdicts.iter().enumerate().flat_map(|(number, verdict)| match verdict {
+            Verdict::Block | Verdict::Faulty => Block::of_paragraph(self, number).into_iter().collect(),
+            Verdict::Older | Verdict::FaultyOlder => Block::of_older(self, number),
+        })
     }
 
     /// These ids, in order and with the numbers of their paragraphs, belong to blocks of topics that come before: what has

@@ -1,32 +1,51 @@
 //! `timeline/`: a file for each time that something is evidence of.
 
 use super::core_view::has_scheme;
-use crate::ids::EvidenceTime;
+use crate::ids::{EvidenceTime, SourceRef};
 use crate::topic::{Evidence, Unit};
 use std::collections::BTreeMap;
 
 /// The rows of every time, not yet written: whoever knows which times changed writes those alone.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline<'u> {
-    days: BTreeMap<EvidenceTime, Vec<(&'u Unit, &'u Evidence)>>,
+    days: BTreeMap<EvidenceTime, Vec<Row<'u>>>,
+}
+
+/// What a unit says of a time: the text that speaks for it, and what that rests on.
+#[derive(Clone, Copy, Debug)]
+struct Row<'u> {
+    unit: &'u Unit,
+    quote: &'u str,
+    refs: &'u [SourceRef],
+    labels: &'u [String],
+    links: &'u [String],
+}
+
+impl<'u> Row<'u> {
+    /// Those of a unit, each with its time. A claim of the older kind is one piece, all of it of one time.
+    fn of(unit: &'u Unit) -> impl Iterator<Item = (EvidenceTime, Self)> {
+        let older = unit.evidence.is_empty().then_some(unit.when).flatten().map(|when| {
+            let (refs, labels, links) = (&unit.refs, &unit.labels, &unit.links);
+            (when, Self { unit, quote: &unit.content, refs, labels, links })
+        });
+        let piece = move |evidence: &'u Evidence| {
+            let Evidence { quote, refs, labels, links, .. } = evidence;
+            Some((evidence.when?, Self { unit, quote, refs, labels, links }))
+        };
+        unit.evidence.iter().filter_map(piece).chain(older)
+    }
 }
 
 impl<'u> Timeline<'u> {
     /// Of these units. Evidence without a time is in no file.
     pub fn of(units: impl IntoIterator<Item = &'u Unit>) -> Self {
         let mut days: BTreeMap<EvidenceTime, Vec<_>> = BTreeMap::new();
-        for unit in units {
-            for evidence in &unit.evidence {
-                if let Some(when) = evidence.when {
-                    days.entry(when).or_default().push((unit, evidence));
-                }
-            }
+        for (when, row) in units.into_iter().flat_map(Row::of) {
+            days.entry(when).or_default().push(row);
         }
         for rows in days.values_mut() {
             // Stable: evidence of one unit that names the same source first keeps its order.
-            rows.sort_by_cached_key(|(unit, evidence)| {
-                (evidence.refs.first().map(ToString::to_string), unit.id.as_str())
-            });
+            rows.sort_by_cached_key(|row| (row.refs.first().map(ToString::to_string), row.unit.id.as_str()));
         }
         Self { days }
     }
@@ -42,13 +61,12 @@ impl<'u> Timeline<'u> {
         let path = path_of(when)?;
         let up = "../".repeat(path.matches('/').count());
         let mut out = format!("# {when}\n");
-        for (unit, evidence) in rows {
-            let topic = unit.topic.as_str();
-            let id = unit.id.as_str();
+        for row in rows {
+            let (topic, id) = (row.unit.topic.as_str(), row.unit.id.as_str());
             let mark = if id.starts_with("mem_") { "" } else { "^" };
-            out.push_str(&format!("\n{} [Topic]({up}{topic}#{mark}{id})", evidence.quote));
-            for (label, link) in evidence.labels.iter().zip(&evidence.links) {
-                out.push_str(&format!(" [{label}]({})", rebased(unit, link, &up)));
+            out.push_str(&format!("\n{} [Topic]({up}{topic}#{mark}{id})", row.quote));
+            for (label, link) in row.labels.iter().zip(row.links) {
+                out.push_str(&format!(" [{label}]({})", rebased(row.unit, link, &up)));
             }
             out.push('\n');
         }

@@ -3,13 +3,13 @@
 use super::fault::{EditFault, EditReason};
 use super::render::Located;
 use super::{Committed, Edit, Evidence};
-use crate::digest::Digest;
+use crate::digest::{Digest, Hasher};
 use crate::ids::{SourceRef, TopicPath};
 use crate::text::{collapse_whitespace, decode, is_whitespace};
 use crate::topic::block::{Block, has_scheme, linked_block};
 use crate::topic::check::{Check, Footnote, is_older};
 use crate::topic::fault::{Fault, FaultCode};
-use crate::topic::line::Locator;
+use crate::topic::line::{Locator, Part};
 use crate::topic::paragraph::{Ending, links_of_text};
 use crate::topic::resolve::SourceTarget;
 use crate::topic::view::TopicRef;
@@ -18,7 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The committed topics that an edit is held against: those it gives, and those its blocks come from.
 pub(super) struct Old<'c> {
     topics: BTreeMap<TopicPath, Check<'c>>,
-    ids: BTreeMap<&'c str, (TopicPath, usize)>,
+    ids: BTreeMap<&'c str, Place<'c>>,
+}
+
+/// Where a block was: its topic, the number of its paragraph there and, if it is of the older kind, its body.
+struct Place<'c> {
+    path: TopicPath,
+    number: usize,
+    older: Option<Part<'c>>,
 }
 
 impl<'c> Old<'c> {
@@ -34,8 +41,14 @@ impl<'c> Old<'c> {
         for path in paths {
             let Some(text) = committed.text(&path) else { continue };
             let check = Check::new(path.clone(), TopicRef::parse(text), evidence);
-            for (number, id) in check.names() {
-                old.ids.entry(id.as_str()).or_insert_with(|| (path.clone(), number));
+            for block in check.all_blocks() {
+                for id in block.ids() {
+                    old.ids.entry(id.as_str()).or_insert_with(|| Place {
+                        path: path.clone(),
+                        number: block.number(),
+                        older: block.is_older().then(|| block.body()),
+                    });
+                }
             }
             old.topics.insert(path, check);
         }
@@ -44,8 +57,12 @@ impl<'c> Old<'c> {
 
     /// A block as it was.
     fn block(&self, id: &str) -> Option<Block<'_, 'c>> {
-        let (path, number) = self.ids.get(id)?;
-        self.topics.get(path)?.block_named(*number, id)
+        let place = self.ids.get(id)?;
+        let check = self.topics.get(&place.path)?;
+        match place.older {
+            Some(body) => Block::older_at(check, place.number, body),
+            None => Block::of_paragraph(check, place.number),
+        }
     }
 
     /// What the targets of footnotes named that blocks of a topic cited in the topics they were in before.
@@ -62,16 +79,21 @@ impl<'c> Old<'c> {
             Ending::Plain if is_older(paragraph) => paragraph.citations().map(|citation| citation.label()).collect(),
             Ending::Unfit(_) | Ending::Plain => Vec::new(),
         });
+        let mut met = BTreeSet::new();
         for id in ids {
-            let Some((before, _)) = self.ids.get(id.as_str()).filter(|(before, _)| before != path) else { continue };
+            let Some(place) = self.ids.get(id.as_str()).filter(|place| place.path != *path) else { continue };
+            // A block under many ids is one block.
+            if !met.insert((&place.path, place.number, place.older.map(Part::start))) {
+                continue;
+            }
             let Some(block) = self.block(id.as_str()) else { continue };
             for footnote in block.footnotes() {
-                if !seen.insert((before, footnote.definition().label().as_str().to_owned())) {
+                if !seen.insert((&place.path, footnote.definition().label().as_str().to_owned())) {
                     continue;
                 }
                 for link in footnote.definition().links() {
                     let target = link.target().as_str().trim_matches(is_whitespace);
-                    if let Some(located) = SourceTarget::parse(target).locate(before, evidence) {
+                    if let Some(located) = SourceTarget::parse(target).locate(&place.path, evidence) {
                         recovered.entry(target.to_owned()).or_insert(located);
                     }
                 }
@@ -158,7 +180,7 @@ impl<'j, 'c> Judge<'j, 'c> {
             }
         }
         let mut problems = Problems::default();
-        for block in check.claimed_blocks().chain(check.blocks().filter(|block| block.is_older())) {
+        for block in check.all_blocks() {
             let old = block.ids().iter().find_map(|id| self.scene.old.block(id.as_str()));
             self.links(new, &block, old.as_ref());
             self.rests(new, &block, old.as_ref(), &mut problems);
@@ -246,18 +268,25 @@ impl<'j, 'c> Judge<'j, 'c> {
     /// Judges what disappears: blocks of the topics that the edit gives, and links to them in topics that it does not.
     pub(super) fn gone(&mut self) {
         let scene = self.scene;
+        let mut broken: BTreeMap<TopicPath, BTreeSet<&str>> = BTreeMap::new();
         for (path, check) in scene.old.topics.iter().filter(|(path, _)| scene.edit.topics.contains_key(*path)) {
-            let gone = check.names().map(|(_, id)| id).filter(|id| (scene.place)(id.as_str()).is_none());
-            for id in gone {
+            for (_, id) in check.names().filter(|(_, id)| (scene.place)(id.as_str()).is_none()) {
                 if !scene.edit.removed.contains(id.as_str()) {
                     self.gone.push(committed(EditReason::BlockIdRemoved, path, id.start(), id.as_str()));
                 }
-                let linking = scene.committed.linking_to(id.as_str());
-                for path in linking.iter().filter(|path| !scene.edit.topics.contains_key(*path)) {
-                    let text = scene.committed.text(path).unwrap_or_default();
-                    for link in links_to(text, id.as_str()) {
-                        self.links.push(committed(EditReason::DanglingBlockLink, path, link, id.as_str()));
+                for linking in scene.committed.linking_to(id.as_str()) {
+                    if !scene.edit.topics.contains_key(&linking) {
+                        broken.entry(linking).or_default().insert(id.as_str());
                     }
+                }
+            }
+        }
+        for (path, ids) in broken {
+            let topic = TopicRef::parse(scene.committed.text(&path).unwrap_or_default());
+            let links = topic.paragraphs().flat_map(|paragraph| links_of_text(paragraph.text()));
+            for target in links.map(|link| link.target()) {
+                if let Some(id) = linked_block(target.as_str()).filter(|id| ids.contains(id)) {
+                    self.links.push(committed(EditReason::DanglingBlockLink, &path, target.start(), id));
                 }
             }
         }
@@ -307,17 +336,6 @@ fn evidence_of<'f>(footnote: &'f Footnote<'_>) -> impl Iterator<Item = Option<&'
     footnote.sources().iter().map(|source| source.evidence())
 }
 
-/// Where in a text a paragraph links to the block.
-fn links_to(text: &str, id: &str) -> Vec<usize> {
-    let topic = TopicRef::parse(text);
-    let links = topic.paragraphs().flat_map(|paragraph| links_of_text(paragraph.text()));
-    links
-        .map(|link| link.target())
-        .filter(|target| linked_block(target.as_str()) == Some(id))
-        .map(|target| target.start())
-        .collect()
-}
-
 /// Whether a link's target is a topic, by a relative path.
 fn leads_to_topic(from: &TopicPath, target: &str) -> bool {
     let path = target.split(['#', '?']).next().unwrap_or_default();
@@ -350,7 +368,7 @@ impl Problems {
 
 /// What makes two faults of one topic, before and after an edit, the same: what is wrong, about what, and in which paragraph
 /// or definition.
-type Key = (FaultCode, String, Digest);
+type Key = Digest;
 
 /// What faults stand in, each looked at once.
 #[derive(Default)]
@@ -375,12 +393,17 @@ impl Contexts {
                 Digest::of(label.map_or("", |label| label.as_str()).as_bytes())
             }
         };
-        (fault.code, check.subject(fault).to_owned(), context)
+        let mut key = Hasher::new();
+        for part in [fault.code.as_str(), "\0", check.subject(fault), "\0"] {
+            key.push(part.as_bytes());
+        }
+        key.push(&context.0);
+        key.finish()
     }
 }
 
 /// How often each fault is in a topic.
-fn faults_of(check: &Check<'_>) -> BTreeMap<Key, usize> {
+fn faults_of(check: &Check<'_>) -> BTreeMap<Key, u32> {
     let mut contexts = Contexts::default();
     let mut faults = BTreeMap::new();
     for fault in check.faults() {

@@ -18,7 +18,7 @@
 mod committed;
 mod fault;
 mod judge;
-pub mod mint;
+mod mint;
 mod names;
 mod prepare;
 mod render;
@@ -32,6 +32,7 @@ use crate::ids::{SourceId, SourceRef, TopicPath};
 pub use committed::{Committed, Snapshot};
 pub use fault::{EditFault, EditReason};
 use judge::{Judge, Old, Outcome, Scene};
+pub use mint::Mint;
 use names::Names;
 use prepare::prepare;
 use render::{Renderer, relink};

@@ -1,6 +1,6 @@
 //! What an edit's new footnotes and blocks are called.
 
-use super::mint;
+use super::mint::Mint;
 use super::{Committed, Edit};
 use crate::ids::{BlockId, FootnoteLabel, SourceId, TopicPath};
 use crate::text::is_whitespace;
@@ -47,6 +47,7 @@ pub(super) fn name<'t>(
         .filter(|label| !FootnoteLabel::is_local(label))
         .map(str::to_owned)
         .collect();
+    let mut mint = Mint::default();
     let kept = |path: &TopicPath| !edit.topics.contains_key(path);
     for ((_, topic), names) in topics.iter().zip(&mut names) {
         for definition in topic.definitions() {
@@ -56,7 +57,7 @@ pub(super) fn name<'t>(
             }
             let targets = targets(definition, &edit.quoted);
             let used = |label: &str| labels.contains(label) || committed.topics_defining(label).iter().any(kept);
-            let stable = mint::footnote_label(definition.time().as_str(), targets.iter().map(String::as_str), used);
+            let stable = mint.footnote(definition.time().as_str(), &targets, used);
             labels.insert(stable.clone());
             names.labels.insert(label, stable);
         }
@@ -72,7 +73,7 @@ pub(super) fn name<'t>(
     for ((path, topic), names) in topics.iter().zip(&mut names) {
         for (number, paragraph) in topic.paragraphs().enumerate().filter(|(_, paragraph)| wants_id(*paragraph)) {
             let used = |id: &str| ids.contains(id) || !committed.topics_of(id).is_empty();
-            let id = mint::block_id(path.name(), paragraph.text().as_str(), used);
+            let id = mint.block(path.name(), paragraph.text().as_str(), used);
             ids.insert(id.clone());
             names.ids.insert(number, id);
         }

@@ -122,20 +122,20 @@ impl<'r> Renderer<'r> {
                 sources.iter().map(|source| format!("[{}]({})", source.label, source.target)).collect();
             format!("[^{named}]: Time: `{}`; Sources: {}", definition.time().as_str(), sources.join(", "))
         });
-        match canonical {
-            Some(canonical) if canonical == line.as_str() => {}
-            Some(canonical) => splices.replace(line.span(), canonical),
-            // There is more in it than sources; that stays.
-            None => {
-                if named != label.as_str() {
-                    splices.replace(label.span(), named);
-                }
-                for source in sources {
-                    if let Some(at) = source.at.filter(|at| at.as_str() != source.target) {
-                        splices.replace(at.span(), source.target);
-                    }
-                }
+        let mut in_place = Splices::default();
+        if named != label.as_str() {
+            in_place.replace(label.span(), named);
+        }
+        for source in sources {
+            if let Some(at) = source.at.filter(|at| at.as_str() != source.target) {
+                in_place.replace(at.span(), source.target);
             }
+        }
+        match canonical {
+            // If that is all there is to do, what is found in it later can be told to the character.
+            Some(canonical) if in_place.applied(line) != canonical => splices.replace(line.span(), canonical),
+            // Without a canonical form there is more in it than sources; that stays.
+            _ => splices.append(in_place),
         }
     }
 

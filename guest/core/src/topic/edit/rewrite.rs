@@ -1,6 +1,7 @@
 //! A text with pieces of it replaced, which still knows where everything came from.
 
 use crate::text::is_whitespace;
+use crate::topic::line::Part;
 use core::ops::Range;
 
 /// Replacements to make in one text.
@@ -16,6 +17,19 @@ impl Splices {
         self.list.push((range, with.into()));
     }
 
+    /// Takes the replacements of another list over.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.list.append(&mut other.list);
+    }
+
+    /// What they make of a piece of the text that they are all within.
+    pub(super) fn applied(&self, piece: Part<'_>) -> String {
+        let within = |(range, with): &(Range<usize>, String)| {
+            (range.start.saturating_sub(piece.start())..range.end.saturating_sub(piece.start()), with.clone())
+        };
+        Self { list: self.list.iter().map(within).collect() }.apply(piece.as_str()).text
+    }
+
     /// Makes the replacements.
     pub(super) fn apply(mut self, text: &str) -> Rewritten {
         self.list.sort_by_key(|(range, _)| (range.start, range.end));
@@ -23,6 +37,9 @@ impl Splices {
         let mut at = 0;
         for (range, with) in self.list {
             let Some(kept) = text.get(at..range.start) else { continue };
+            if text.get(range.clone()) == Some(with.as_str()) {
+                continue;
+            }
             new.push(kept, at, true);
             new.push(&with, range.start, false);
             at = range.end;
