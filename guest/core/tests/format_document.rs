@@ -9,6 +9,7 @@ use recollex_core::source::{
     Batch, ContentHasher, FindingCode, FrameRef, LegacyItem, LegacyKind, LegacyScanner, Limits, NewNumbered, NewRecord,
     NumberedBatch, Record, Scanner, Severity,
 };
+use recollex_core::topic::edit::EditReason;
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Verb};
 use std::collections::{BTreeMap, BTreeSet};
@@ -365,14 +366,32 @@ fn the_topic_says_what_is_listed() {
     assert_eq!(block("Topic example", 1), listing);
 }
 
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).chain(['.']).collect()
+}
+
+#[test]
+fn reasons_of_edits_are_all_listed() {
+    let listed: Vec<[String; 4]> =
+        table("Edits of topics").into_iter().map(|row| [row[0], row[1], row[2], row[3]].map(str::to_owned)).collect();
+    let known: Vec<[String; 4]> = EditReason::OWN
+        .iter()
+        .map(|reason| [code(reason.as_str()), code(reason.code()), sentence(reason.what()), sentence(reason.remedy())])
+        .collect();
+    assert_eq!(listed, known);
+    let faults = FaultCode::ALL.iter().filter(|fault| fault.is_strict()).map(|fault| EditReason::Topic(*fault));
+    for reason in faults.chain(EditReason::OWN.iter().copied()) {
+        let rows = table("Refusals");
+        let row = rows.iter().find(|row| row[0] == code(reason.code())).expect("a row for the code");
+        assert!(row[1].split(", ").any(|listed| listed == code(reason.as_str())), "{reason:?}");
+    }
+}
+
 #[test]
 fn faults_of_topics_are_all_listed() {
     let listed: Vec<[String; 4]> =
         table("Faults of topics").into_iter().map(|row| [row[0], row[1], row[2], row[3]].map(str::to_owned)).collect();
-    let sentence = |text: &str| {
-        let mut letters = text.chars();
-        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).chain(['.']).collect::<String>()
-    };
     let known: Vec<[String; 4]> = FaultCode::ALL
         .iter()
         .map(|fault| {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use recollex_core::ids::{Location, SourceId, SourceRef, TurnRef, is_v2_path};
-use recollex_core::source::{Limits, Scanner, Trust};
+use recollex_core::ids::{Location, SourceId, SourceRef, is_v2_path};
+use recollex_core::source::{FrameRef, LegacyItem, LegacyKind, LegacyScanner, Limits, Scanner, Trust};
 use recollex_core::topic::Sources;
 use recollex_core::topic::edit::{Evidence, Kept};
 
@@ -22,8 +22,8 @@ impl Archives {
         for (path, bytes) in files.filter(|(path, _)| path.starts_with("sources/") && path.ends_with(".md")) {
             if is_v2_path(path) {
                 archives.scan(path, bytes);
-            } else if let Ok(text) = core::str::from_utf8(bytes) {
-                archives.scan_older(path, text);
+            } else {
+                archives.scan_older(path, bytes);
             }
         }
         archives
@@ -40,7 +40,7 @@ impl Archives {
     fn scan(&mut self, path: &str, bytes: &[u8]) {
         let mut found = Vec::new();
         let mut scanner = Scanner::new(Some(Location::of_path(path)), &Limits::default());
-        let mut sink = |frame: &recollex_core::source::FrameRef<'_>| {
+        let mut sink = |frame: &FrameRef<'_>| {
             found.push((frame.id.to_owned(), frame.trust() == Trust::Trusted));
         };
         scanner.push_bytes(bytes, &mut sink);
@@ -52,23 +52,19 @@ impl Archives {
         }
     }
 
-    /// An anchor line directly followed by its source id, and anchors of turns.
-    fn scan_older(&mut self, path: &str, text: &str) {
-        let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
-        let anchors: Vec<Option<&str>> = lines
-            .iter()
-            .map(|line| line.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>")))
-            .collect();
-        for anchor in anchors.iter().flatten() {
-            if let Some(turn) = TurnRef::in_fragment(anchor).filter(|turn| turn.path() == path) {
-                self.kept.insert(turn.as_str().to_owned(), Kept { path: path.to_owned(), trusted: true });
-            }
-        }
-        for (anchor, line) in anchors.iter().zip(lines.iter().skip(1)) {
-            let id = line.strip_prefix("<!-- source-id:").and_then(|rest| rest.strip_suffix("-->"));
-            let id = id.and_then(|id| SourceId::parse(id.trim()).ok());
-            if let Some(id) = id.filter(|id| id.legacy_path() == path && *anchor == Some(&id.anchor())) {
-                self.add(path, id, true);
+    fn scan_older(&mut self, path: &str, bytes: &[u8]) {
+        let mut found = Vec::new();
+        let mut scanner = LegacyScanner::new(path, &Limits::default());
+        let mut sink = |item: LegacyItem<'_>| match item {
+            LegacyItem::Found(legacy) if legacy.kind != LegacyKind::Mention => found.push(legacy.id.to_owned()),
+            LegacyItem::Found(_) | LegacyItem::Wrong(..) => {}
+        };
+        scanner.push_bytes(bytes, &mut sink);
+        scanner.finish(&mut sink);
+        for id in found {
+            match SourceId::parse(&id) {
+                Ok(id) => self.add(path, id, true),
+                Err(_) => drop(self.kept.insert(id, Kept { path: path.to_owned(), trusted: true })),
             }
         }
     }

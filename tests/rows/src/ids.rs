@@ -11,6 +11,7 @@ use recollex_core::ids::{
 use recollex_core::session::WorkspaceId;
 use recollex_core::source::{Batch, BatchError, Limits, NewRecord};
 use recollex_core::text::identity_part;
+use recollex_core::topic::edit::Mint;
 use serde_json::{Value, json};
 
 use crate::{Input, Malformed, Observed, Outcome};
@@ -27,6 +28,7 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         "speaker_label" => speaker_label(input)?,
         "source_meta" => source_meta(&input.field("value")?)?,
         "revision" => revision(input)?,
+        "stable_local_id" => stable_id(input)?,
         "temporal" => temporal(input.field("value")?.text()?),
         "lexical_event_id" => lexical_event_id(input)?,
         "workspace_id" => workspace_id(input.field("file")?.optional_text()?),
@@ -150,4 +152,15 @@ fn day_behind(day: Day) -> String {
         .or_else(|| Day::new(year + 1, 1, 1));
     // Behind the calendar's last day is none.
     next.map_or_else(|| format!("{}-01-01", year + 1), show_day)
+}
+
+/// What a seed gives, and what it gives once that is used.
+fn stable_id(input: &Input<'_>) -> Result<Value, Malformed> {
+    /// Digits of a block's id.
+    const DIGITS: usize = 8;
+    let (seed, prefix) = (input.field("seed")?.text()?, input.field("prefix")?.text()?);
+    let used = input.field("used")?.elements()?.map(|id| id.text()).collect::<Result<Vec<_>, Malformed>>()?;
+    let mint = |more: &[&str]| Mint::default().id(seed, prefix, DIGITS, |id| used.contains(&id) || more.contains(&id));
+    let first = mint(&[]);
+    Ok(json!({"first": first, "second_when_first_used": mint(&[&first])}))
 }
