@@ -36,6 +36,7 @@ const CORE: &[&str] = &[
     "legacy_parse",
     "promote",
     "topics_parse",
+    "topics_validate",
     "unpaired_archive",
 ];
 
