@@ -106,6 +106,21 @@ fn verify_takes_one_file_and_a_stream() {
     assert_eq!(document["counts"]["frames"], 37);
     home.feed(&["verify", "-", "--as", "sources/openprogram/_v2/other.md"], &bytes).exits(1);
     home.run(&["verify", "nowhere.md"]).exits(2);
+
+    // A setting holds for a file as it does for a workspace.
+    let label = "x".repeat(2000);
+    let long = format!(
+        "<!-- openprogram-source-archive:v2 -->\n\n<a id=\"source-6b23c0d5f35d1b11\"></a>\n<!-- source-id:p/t/m -->\n\
+         <!-- record-lines:1 -->\n[] {label}: said\n"
+    );
+    let file = home.workspace().join("long.md");
+    fs::write(&file, long).unwrap();
+    let verify = |more: &[&str]| {
+        let document = home.run(&[&["verify", "--json", file.to_str().unwrap()], more].concat()).exits(1).json();
+        document["findings"][0]["code"].clone()
+    };
+    assert_eq!(verify(&[]), "anchor-mismatch");
+    assert_eq!(verify(&["--set", "limits.header-bytes=1024"]), "header-too-long");
 }
 
 #[test]
