@@ -117,6 +117,11 @@ impl Meter {
         &self.limits
     }
 
+    /// Bytes of linear memory, over all memories.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// A call begins: time and output count from here. Memory stays as it is, because it does.
     pub fn begin(&mut self) {
         self.deadline = Instant::now().checked_add(self.limits.deadline);

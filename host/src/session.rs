@@ -16,7 +16,7 @@ use crate::bindings::workspace::{
     self, Answer, Archived, Excerpt, GuestSession, ImportOptions, ImportedConversation, Initialised, Listing,
     NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
 };
-use crate::call;
+use crate::call::{self, Metered as _};
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::imports::Host;
@@ -253,6 +253,12 @@ impl Session {
     pub fn verify(&mut self, prefix: &str) -> Result<Verification, Error> {
         let handle = self.call(|guest, store, session| guest.call_verify(store, session, prefix))?;
         self.underway(handle).map(Verification)
+    }
+
+    /// Bytes of linear memory that the component has now: it grows as calls need it and never shrinks, so that this is also
+    /// the most that it had since its instance began. None while there is no instance.
+    pub fn memory_bytes(&mut self) -> Option<u64> {
+        self.live.as_mut().map(|live| live.store.data_mut().meter().memory())
     }
 
     /// Something of the component's that a call has just handed out.

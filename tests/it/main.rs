@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod home;
 mod import;
+mod import_verb;
 mod layers;
 mod legacy;
 mod limits;

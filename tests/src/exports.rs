@@ -432,14 +432,10 @@ impl Conversation {
                     (By::Model, _) => ('c', "code"),
                 };
                 let id = message.id.get(..8).unwrap_or_default();
-                let (input, output) = match role {
-                    "user" => (json!(message.text), Value::Null),
-                    _ => (Value::Null, json!(message.text)),
-                };
                 let parent = self.parent_id(message).and_then(|id| id.get(..8));
                 let node = json!({
                     "id": id, "created_at": message.time.map(fraction), "seq": at, "role": role,
-                    "name": if role == "code" { "list" } else { "" }, "input": input, "output": output, "caller": null,
+                    "name": if role == "code" { "list" } else { "" }, "input": null, "output": message.text, "caller": null,
                     "predecessor": parent, "reads": [], "metadata": {},
                 });
                 (format!("{at:04}-{letter}-{id}.json"), node)

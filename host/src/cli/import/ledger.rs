@@ -22,6 +22,25 @@ const TITLE_CHARS: usize = 40;
 /// Ids of a conversation whose content differs that are named to people.
 const DIFFERS_NAMED_MAX: usize = 2;
 
+/// Reasons of records that nobody misses: what no person and no model said to the other, or what may not be kept by the
+/// rules. With any other reason something is missing, one that is not known here included.
+const NOT_SAID: [&str; 12] = [
+    "system-prompt",
+    "tool-call",
+    "tool-result",
+    "thinking",
+    "hidden",
+    "sidechain",
+    "summary",
+    "program-message",
+    "rewound",
+    "not-permitted",
+    "empty",
+    MORE,
+];
+/// Stands for the reasons of records that were counted and not named.
+const MORE: &str = "more";
+
 /// How it ended.
 pub enum End {
     /// Everything was read.
@@ -185,7 +204,7 @@ impl<'c> Ledger<'c> {
         }
         let unnamed = it.skipped_count.saturating_sub(it.skipped.len() as u64);
         if unnamed > 0 {
-            self.note(What::Record, "more", "and others of the same conversations", unnamed, || name(it));
+            self.note(What::Record, MORE, "and others of the same conversations", unnamed, || name(it));
         }
     }
 
@@ -235,7 +254,7 @@ impl<'c> Ledger<'c> {
 
     /// Whether something is not there that was to be kept.
     fn is_incomplete(&self) -> bool {
-        self.reasons.keys().any(|(what, _)| *what != What::Record)
+        self.reasons.keys().any(|(what, reason)| *what != What::Record || !NOT_SAID.contains(&reason.as_str()))
     }
 
     fn summary<'a>(&'a self, exit: Exit, end: &'a End) -> Summary<'a> {

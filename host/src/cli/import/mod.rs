@@ -48,6 +48,9 @@ pub fn run(args: &Import, context: &Context) -> Result<Exit, Failure> {
         ledger: Ledger::new(context, &options),
     };
     let (ledger, result) = work.all(&operands);
+    if let Some(bytes) = session.memory_bytes() {
+        context.remarks.trace(&format!("memory of the component: {bytes} bytes"));
+    }
     if is_new && !options.dry_run && ledger.has_kept() {
         // A mistyped directory must not go unnoticed.
         context.hint(&format!("Made a workspace in {}", context.setup.workspace.display()));

@@ -26,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const SEED: u64 = 4;
 
 /// `n`: bytes of the export. Each gives `NAME` (megabytes of export a second into an empty workspace), `NAME-again` (the
-/// same once more, when all of it is there) and `NAME-memory` (the process at its highest, in MiB, both times).
+/// same once more, when all of it is there), `NAME-memory` (the process at its highest, in MiB, over both) and
+/// `NAME-guest` (the component's linear memory, in MiB, over both).
 pub const BENCHMARKS: &[Benchmark] = &[
     ("import-chatgpt", |name| import(name, Format::ChatGpt, &SIZES)),
     ("import-claude", |name| import(name, Format::Claude, &SIZES)),
@@ -40,7 +41,7 @@ fn import(name: &'static str, format: Format, sizes: &[u64]) -> Measured {
         let note = "not measured: build it first with cargo build --release --bin recollex".to_owned();
         return Ok(vec![Line { name: name.to_owned(), unit: "MB/s", note: Some(note), ..Line::default() }]);
     };
-    let (mut first, mut again, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut again, mut memory, mut guest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for size in sizes {
         let directory = tempfile::tempdir()?;
         let export = directory.path().join("export");
@@ -52,18 +53,22 @@ fn import(name: &'static str, format: Format, sizes: &[u64]) -> Measured {
         first.push((made.bytes, new.rate(&made)));
         again.push((made.bytes, old.rate(&made)));
         memory.push((made.bytes, new.memory.max(old.memory)));
+        guest.push((made.bytes, new.guest.max(old.guest)));
     }
     Ok(vec![
         Line::growth(name, "MB/s", Side::Wasm, first),
         Line::growth(&format!("{name}-again"), "MB/s", Side::Wasm, again),
         Line::growth(&format!("{name}-memory"), "MiB", Side::Wasm, memory),
+        Line::growth(&format!("{name}-guest"), "MiB", Side::Wasm, guest),
     ])
 }
 
 struct Ran {
     time: Duration,
-    /// MiB.
+    /// MiB of the process.
     memory: f64,
+    /// MiB of the component in it.
+    guest: f64,
     summary: Value,
 }
 
@@ -84,10 +89,10 @@ impl Ran {
 }
 
 fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran, Box<dyn Error>> {
-    let said = home.join("said");
+    let (said, traced) = (home.join("said"), home.join("traced"));
     let start = Instant::now();
     let mut child = Command::new(binary)
-        .args(["import", format.name(), "--json", "--workspace"])
+        .args(["import", format.name(), "--json", "-v", "--workspace"])
         .arg(home.join("memory"))
         .arg(export)
         .env("XDG_CACHE_HOME", home.join("cache"))
@@ -95,6 +100,7 @@ fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran,
         .env("XDG_DATA_HOME", home.join("data"))
         .stdin(Stdio::null())
         .stdout(File::create(&said)?)
+        .stderr(File::create(&traced)?)
         .spawn()?;
     let mut memory = 0.0;
     let status = loop {
@@ -108,7 +114,10 @@ fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran,
     let said = fs::read_to_string(said)?;
     let last = said.lines().next_back().unwrap_or_default();
     let summary = serde_json::from_str(last).map_err(|error| format!("{status}: {error} in {last}"))?;
-    Ok(Ran { time, memory, summary })
+    let traced = fs::read_to_string(traced)?;
+    let bytes = traced.split_once("memory of the component: ").and_then(|(_, rest)| rest.split_once(" bytes"));
+    let bytes: f64 = bytes.ok_or_else(|| format!("no word of memory in {traced}"))?.0.parse()?;
+    Ok(Ran { time, memory, guest: bytes / f64::from(1 << 20), summary })
 }
 
 /// The most memory that a process has had so far, in MiB, where the system tells (Linux).
