@@ -13,8 +13,8 @@ use wasmtime::component::ResourceAny;
 use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    self, Answer, Archived, Excerpt, GuestSession, ImportOptions, ImportedConversation, Initialised, Listing,
-    NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
+    self, Answer, Archived, Audience, AudienceChange, Excerpt, GuestSession, ImportOptions, ImportedConversation,
+    Initialised, Listing, NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
 };
 use crate::call::{self, Metered as _};
 use crate::clock::{Clock, SystemClock};
@@ -219,6 +219,30 @@ impl Session {
     pub fn start_import(&mut self, options: &ImportOptions) -> Result<Importing, Error> {
         let handle = self.call(|guest, store, session| guest.call_start_import(store, session, options))?;
         self.underway(handle).map(Importing)
+    }
+
+    /// What only the owner sees.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn audience(&mut self) -> Result<Audience, Error> {
+        self.call(|guest, store, session| guest.call_audience(store, session))
+    }
+
+    /// From now on only the owner sees what lies at or below `prefix`.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn narrow_audience(&mut self, prefix: &str) -> Result<AudienceChange, Error> {
+        self.call(|guest, store, session| guest.call_narrow_audience(store, session, prefix))
+    }
+
+    /// Takes such a prefix back.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn widen_audience(&mut self, prefix: &str) -> Result<AudienceChange, Error> {
+        self.call(|guest, store, session| guest.call_widen_audience(store, session, prefix))
     }
 
     /// Looks words up.

@@ -1,5 +1,6 @@
 //! Integration tests, in one binary so that everything is linked once. Each module says what it proves.
 
+mod audience;
 mod authority;
 mod browser;
 mod cli;

@@ -6,6 +6,7 @@
 // Empty for any other target, so that `cargo check --workspace` works on the machine that builds it.
 #![cfg(target_arch = "wasm32")]
 
+mod audience;
 mod bindings;
 mod cache;
 mod clock;
@@ -25,6 +26,7 @@ mod survey;
 mod tree;
 mod troubles;
 mod unpaired;
+mod view;
 
 use bindings::exports::recollex::memory::workspace;
 

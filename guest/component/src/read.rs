@@ -18,6 +18,7 @@ use crate::bindings::recollex::memory::types::Problem;
 use crate::convert;
 use crate::records::{self, RecordTable};
 use crate::tree::{self, Piece, Reader};
+use crate::view::View;
 
 /// What a caller asked to read.
 pub(crate) enum Target {
@@ -74,9 +75,9 @@ fn is_anchor(name: &str) -> bool {
 }
 
 impl Target {
-    /// Finds what `target` names: a file by its path, a record by `path#anchor` or by its id. A path that exists wins
+    /// Finds what `target` names for a caller: a file by its path, a record by `path#anchor` or by its id. A path that exists wins
     /// over an id that looks like one.
-    pub(crate) fn find(target: &str) -> Result<Self, wit::Error> {
+    pub(crate) fn find(target: &str, view: &View) -> Result<Self, wit::Error> {
         let (path, anchor) = match target.rsplit_once('#') {
             Some((path, anchor)) if is_anchor(anchor) => (path, Some(anchor)),
             _ => (target, None),
@@ -84,10 +85,10 @@ impl Target {
         if is_internal_path(path) {
             return Err(internal(path));
         }
-        let found = match tree::find(Area::Tree, path) {
+        let found = match view.find(path) {
             // An id may hold what no path does; only if it is none either, the path's fault counts.
             Err(StoreError::Denied(why)) if anchor.is_none() => {
-                let files = by_id(target)?;
+                let files = by_id(target, view)?;
                 if files.is_empty() {
                     return Err(convert::store_error(StoreError::Denied(why), Some(path)));
                 }
@@ -101,7 +102,7 @@ impl Target {
             }
             (Some(entry), None) => Ok(Self::File(entry)),
             (None, Some(_)) => Err(missing(target)),
-            (None, None) => match by_id(target)? {
+            (None, None) => match by_id(target, view)? {
                 files if files.is_empty() => Err(missing(target)),
                 files => Ok(Self::Record { files, id: RecordName::Id(target.to_owned()) }),
             },
@@ -110,25 +111,25 @@ impl Target {
 }
 
 /// The files that may hold the record with this id, those first that count first. None if it is no id.
-fn by_id(target: &str) -> Result<Vec<Entry>, wit::Error> {
+fn by_id(target: &str, view: &View) -> Result<Vec<Entry>, wit::Error> {
     if let Some(id) = TurnRef::parse(target) {
-        return older_archives(|path| numbered_conversation(path) == Some(id.conversation()));
+        return older_archives(view, |path| numbered_conversation(path) == Some(id.conversation()));
     }
     if is_mention(target) {
-        return older_archives(|_| true);
+        return older_archives(view, |_| true);
     }
     let Ok(id) = SourceId::for_reading(target) else { return Ok(Vec::new()) };
     // Where both have it, the frame counts.
     let mut files = Vec::new();
     for path in [id.v2_path(), id.legacy_path()] {
-        files.extend(tree::find(Area::Tree, &path).map_err(|error| convert::store_error(error, Some(&path)))?);
+        files.extend(view.find(&path).map_err(|error| convert::store_error(error, Some(&path)))?);
     }
     Ok(files)
 }
 
 /// The archives of the older form whose path is wanted, those first that lie higher.
-fn older_archives(wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>, wit::Error> {
-    let mut files = tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+fn older_archives(view: &View, wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>, wit::Error> {
+    let mut files = view.list("sources").map_err(|error| convert::store_error(error, Some("sources")))?;
     files.retain(|entry| {
         tree::is_file(entry) && entry.path.ends_with(".md") && !is_v2_path(&entry.path) && wanted(&entry.path)
     });

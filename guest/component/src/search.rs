@@ -15,10 +15,16 @@ use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
 use crate::convert;
 use crate::tree::{self, Piece, Reader};
+use crate::view::View;
 
-/// Looks words up in the records of the workspace. A file that changes while it is read is an error, or on the `last` try
+/// Looks words up in the records of the workspace that the caller sees; others count for nothing. A file that changes while it is read is an error, or on the `last` try
 /// a finding.
-pub(crate) fn search(settings: &Settings, query: &wit::Query, last: bool) -> Result<wit::Answer, wit::Error> {
+pub(crate) fn search(
+    settings: &Settings,
+    view: &View,
+    query: &wit::Query,
+    last: bool,
+) -> Result<wit::Answer, wit::Error> {
     let limits =
         Limits { top_k_max: u32::try_from(settings.top_k_max).unwrap_or(u32::MAX), query_bytes: settings.query_bytes };
     let request = QueryRequest {
@@ -36,7 +42,7 @@ pub(crate) fn search(settings: &Settings, query: &wit::Query, last: bool) -> Res
         explain: query.explain,
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    let corpus = Corpus::read(settings, last)?;
+    let corpus = Corpus::read(settings, view, last)?;
     let ranking = corpus.index.search(&parsed, &mut Scratch::default());
     let hits = ranking.hits.into_iter().map(|ranked| corpus.hit(ranked, settings));
     let hits = hits.collect::<Result<_, _>>()?;
@@ -87,9 +93,8 @@ struct Place {
 
 impl Corpus {
     /// Reads all archives. What cannot be read is a finding, not an error.
-    fn read(settings: &Settings, last: bool) -> Result<Self, wit::Error> {
-        let mut entries =
-            tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+    fn read(settings: &Settings, view: &View, last: bool) -> Result<Self, wit::Error> {
+        let mut entries = view.list("sources").map_err(|error| convert::store_error(error, Some("sources")))?;
         // v2 archives first: where one has a record, an older archive's with the same id is not found.
         entries.sort_by_key(|entry| !is_v2_path(&entry.path));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);

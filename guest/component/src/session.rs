@@ -9,6 +9,7 @@ use recollex_core::table::FileTable;
 use recollex_core::time::Zone;
 use recollex_core::trust::{Verb, authorise, keep_to_caller};
 
+use crate::audience;
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock;
 use crate::bindings::recollex::memory::store::{self, About, Area, Change as StoreChange, Edit, Expect, StoreError};
@@ -22,9 +23,9 @@ use crate::promote;
 use crate::read::{self, Target};
 use crate::search;
 use crate::survey::{Depth, Survey, Verification};
-use crate::tree;
 use crate::troubles;
 use crate::unpaired;
+use crate::view::View;
 
 /// How often a read is begun again for the same reason.
 const READ_TRIES: u32 = 16;
@@ -43,9 +44,14 @@ impl Session {
         authorise(self.tier, verb).map_err(convert::denied)
     }
 
+    /// What this caller sees.
+    pub(crate) fn view(&self) -> Result<View, wit::Error> {
+        View::of(self.tier.unwrap_or(Tier::Paired))
+    }
+
     /// A survey of everything. A root that cannot be listed means that memory is broken.
-    fn survey(&self, depth: Depth, files: FileTable) -> Result<Survey, wit::Error> {
-        Survey::start("", &self.settings.limits(), depth, files).map_err(broken)
+    fn survey(&self, view: &View, depth: Depth, files: FileTable) -> Result<Survey, wit::Error> {
+        Survey::start("", view, &self.settings.limits(), depth, files).map_err(broken)
     }
 
     pub(crate) fn files(&self) -> FileTable {
@@ -53,7 +59,7 @@ impl Session {
     }
 
     pub(crate) fn revision(&self, files: FileTable) -> Result<String, wit::Error> {
-        let (_, _, revision) = self.survey(Depth::Revision, files)?.finish();
+        let (_, _, revision) = self.survey(&self.view()?, Depth::Revision, files)?.finish();
         Ok(revision.to_string())
     }
 
@@ -65,6 +71,18 @@ impl Session {
             }
             error => convert::commit_error(error),
         }
+    }
+
+    /// What is to be told beside what files say. Where something is hidden from a caller, none of it: it may be about that.
+    fn troubles(&self, prefix: &str, view: &View) -> Vec<wit::Finding> {
+        if !view.is_everything() {
+            return Vec::new();
+        }
+        let mut troubles = troubles::below(prefix);
+        if prefix.is_empty() && self.tier == Some(Tier::Owner) {
+            troubles.extend(audience::finding());
+        }
+        troubles
     }
 
     /// What a caller is told of a batch that was kept.
@@ -133,9 +151,10 @@ impl wit::GuestSession for Session {
 
     fn status(&self) -> Result<wit::Status, wit::Error> {
         self.allow(Verb::Status)?;
-        let (summary, findings, revision) = self.survey(Depth::Findings, self.files())?.finish();
+        let view = self.view()?;
+        let (summary, findings, revision) = self.survey(&view, Depth::Findings, self.files())?.finish();
         let lock = lock::current().unwrap_or(lock::LockState { held: false, holder: None });
-        let troubles = troubles::below("");
+        let troubles = self.troubles("", &view);
         Ok(wit::Status {
             health: troubles::worsen(convert::health(summary.health), !troubles.is_empty()),
             reasons: findings.into_iter().map(convert::finding).chain(troubles).collect(),
@@ -153,6 +172,7 @@ impl wit::GuestSession for Session {
         keep_to_caller(self.tier, self.principal.as_deref(), self.settings.owner_principal.as_deref(), &mut records)
             .map_err(refused)?;
         let batch = Batch::check(records, &limits).map_err(unfit)?;
+        self.view()?.audience().check_paths(batch.paths()).map_err(refused)?;
         let mut files = self.files();
         let plan = keep::keep(self, &batch, "archive", &mut files, |_| Ok(Vec::new()))?;
         self.archived(plan, files)
@@ -182,17 +202,31 @@ impl wit::GuestSession for Session {
         Importing::start(self.clone(), options).map(wit::Importing::new)
     }
 
+    fn audience(&self) -> Result<wit::Audience, wit::Error> {
+        audience::list(self)
+    }
+
+    fn narrow_audience(&self, prefix: String) -> Result<wit::AudienceChange, wit::Error> {
+        audience::narrow(self, &prefix)
+    }
+
+    fn widen_audience(&self, prefix: String) -> Result<wit::AudienceChange, wit::Error> {
+        audience::widen(self, &prefix)
+    }
+
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
-        settled(|last| search::search(&self.settings, &query, last))
+        let view = self.view()?;
+        settled(|last| search::search(&self.settings, &view, &query, last))
     }
 
     fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {
         self.allow(Verb::Get)?;
         let lines = if max_lines == 0 { self.settings.get_lines } else { u64::from(max_lines) };
         let window = |from| LineWindow::new(from, lines, self.settings.get_bytes);
-        settled(|_| match Target::find(&target)? {
+        let view = self.view()?;
+        settled(|_| match Target::find(&target, &view)? {
             Target::File(entry) => read::file(&entry, window(from_line.unwrap_or(1)), &self.settings.limits()),
             Target::Record { files, id } => {
                 read::record(&files, &id, |first| window(from_line.unwrap_or(first)), &self.settings.limits())
@@ -205,18 +239,17 @@ impl wit::GuestSession for Session {
         let prefix = visible_prefix(&prefix)?;
         let most = u32::try_from(self.settings.browse_files).unwrap_or(u32::MAX);
         let max = if max == 0 { most } else { max };
-        let page =
-            store::entries(Area::Tree, prefix, cursor.as_deref(), max).map_err(|error| at_prefix(error, prefix))?;
-        let files = page.entries.iter().filter(|entry| tree::is_file(entry)).map(read::listed);
-        Ok(wit::Listing { files: files.collect(), next: page.next })
+        let page = self.view()?.page(prefix, cursor.as_deref(), max).map_err(|error| at_prefix(error, prefix))?;
+        Ok(wit::Listing { files: page.files.iter().map(read::listed).collect(), next: page.next })
     }
 
     fn verify(&self, prefix: String) -> Result<wit::Verification, wit::Error> {
         self.allow(Verb::Verify)?;
         let prefix = visible_prefix(&prefix)?;
-        let survey = Survey::start(prefix, &self.settings.limits(), Depth::Everything, self.files())
+        let view = self.view()?;
+        let survey = Survey::start(prefix, &view, &self.settings.limits(), Depth::Everything, self.files())
             .map_err(|error| at_prefix(error, prefix))?;
-        Ok(wit::Verification::new(Verification::new(survey, troubles::below(prefix))))
+        Ok(wit::Verification::new(Verification::new(survey, self.troubles(prefix, &view))))
     }
 }
 

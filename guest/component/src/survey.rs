@@ -17,6 +17,7 @@ use crate::convert;
 use crate::session;
 use crate::tree::{self, Reader};
 use crate::troubles;
+use crate::view::View;
 
 /// The one file of the runtime directory that is part of a revision, and the path it has there.
 const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json");
@@ -42,6 +43,7 @@ pub(crate) enum Depth {
 pub(crate) struct Survey {
     limits: Limits,
     depth: Depth,
+    view: View,
     prefix: String,
     /// All files that are there were met, so that others are gone.
     whole: bool,
@@ -65,17 +67,29 @@ struct Open {
 }
 
 impl Survey {
-    /// Of everything below `prefix`; a listing that fails is the caller's to tell. `files`: what is known.
-    pub(crate) fn start(prefix: &str, limits: &Limits, depth: Depth, files: FileTable) -> Result<Self, StoreError> {
-        let mut entries = tree::list(Area::Tree, prefix)?;
+    /// Of everything below `prefix` that the caller sees; a listing that fails is the caller's to tell. `files`: what is
+    /// known.
+    pub(crate) fn start(
+        prefix: &str,
+        view: &View,
+        limits: &Limits,
+        depth: Depth,
+        mut files: FileTable,
+    ) -> Result<Self, StoreError> {
+        let (mut entries, hidden) = view.split(prefix)?;
         if entries.is_empty() && !prefix.is_empty() {
             // A file is its own prefix. Nothing there is an error, not a clean part.
-            entries.push(tree::find(Area::Tree, prefix)?.ok_or(StoreError::NotFound)?);
+            entries.push(view.find(prefix)?.ok_or(StoreError::NotFound)?);
+        }
+        // What is known of them stays known.
+        for entry in &hidden {
+            files.known(&entry.path, &tree::version(&entry.stamp));
         }
         let total = entries.iter().map(|entry| entry.stamp.size).sum();
         Ok(Self {
             limits: *limits,
             depth,
+            view: view.clone(),
             prefix: prefix.to_owned(),
             whole: prefix.is_empty(),
             tries: TRIES,
@@ -192,13 +206,15 @@ impl Survey {
         let files = self.files.over(cache::read_all(FILE_TABLE).unwrap_or_default(), &self.limits);
         if self.depth != Depth::Everything {
             // From a new listing, so that the revision is that of one state. What was read by now is known.
-            let Ok(again) = Self::start(&self.prefix, &self.limits, self.depth, files) else { return false };
+            let Ok(again) = Self::start(&self.prefix, &self.view, &self.limits, self.depth, files) else {
+                return false;
+            };
             *self = Self { tries: self.tries, ..again };
             return true;
         }
         // Findings are told already: only this file can be read anew.
         let Some(path) = self.open.as_ref().map(|open| open.path.clone()) else { return false };
-        let Ok(Some(entry)) = tree::find(Area::Tree, &path) else { return false };
+        let Ok(Some(entry)) = self.view.find(&path) else { return false };
         if !tree::is_file(&entry) {
             return false;
         }
@@ -225,7 +241,10 @@ impl Survey {
 
     fn end(&mut self) {
         self.ended = true;
-        if let Some(root) = self.runtime_file() {
+        // It is made of everything, so it is part of what those see who see everything.
+        if self.view.is_everything()
+            && let Some(root) = self.runtime_file()
+        {
             self.revision.add(RUNTIME_FILE.1, root);
         }
         // Where there is no workspace, looking does not leave anything behind.

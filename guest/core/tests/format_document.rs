@@ -282,6 +282,8 @@ const NO_REASONS: &[&str] = &[
     "speaker-id",
     "record-lines",
     "claude-code",
+    "narrow-audience",
+    "widen-audience",
 ];
 
 fn literals(text: &str) -> impl Iterator<Item = &str> {

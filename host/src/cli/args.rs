@@ -149,6 +149,16 @@ pub enum Verb {
     Get(Get),
     /// List files
     Browse(Browse),
+    /// Vouch for pending records, so that they may be built on
+    ///
+    /// Shows who said what, and asks. Nothing of a record changes but its trust; who vouched for what is kept in the audit
+    /// log. Only for the owner, in person.
+    Promote(Promote),
+    /// What of the workspace only its owner sees
+    ///
+    /// A prefix is a file or directory of the workspace, by whole parts; letter case and percent-encoding do not matter.
+    /// While anything is narrowed, paired callers (`--tier paired`) see only `sources/`, and of that what is not narrowed.
+    Audience(Audience),
     /// State of memory in figures
     ///
     /// Takes no lock and changes nothing of memory; the directory `.scriptorium-recollex`, a cache, may be refreshed.
@@ -379,6 +389,55 @@ pub struct Browse {
     /// At most this many files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max: Option<u32>,
+}
+
+/// `recollex promote`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex promote channel-slack/acct%3AC1/6ecfdeb3e011aa09e1b56443
+  recollex promote slack/general/m7 slack/general/m9 --dry-run")]
+pub struct Promote {
+    /// Ids of records, or `path#anchor`
+    #[arg(required = true, num_args = 1.., value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `recollex audience`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex audience
+  recollex audience narrow sources/channel-slack
+  recollex audience narrow topics/health
+  recollex audience widen topics/health")]
+pub struct Audience {
+    /// Nothing: `list`
+    #[command(subcommand)]
+    pub action: Option<AudienceAction>,
+}
+
+/// What to do with the audience.
+#[derive(Debug, Subcommand)]
+pub enum AudienceAction {
+    /// List what only the owner sees
+    List,
+    /// Let only the owner see a path and what lies below it
+    Narrow {
+        /// A file or directory of the workspace
+        prefix: String,
+    },
+    /// Take such a prefix back
+    Widen {
+        /// As `list` shows it
+        prefix: String,
+    },
 }
 
 /// `recollex backup`

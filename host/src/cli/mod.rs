@@ -6,6 +6,7 @@
 
 mod archive;
 mod args;
+mod audience;
 mod backup;
 mod browse;
 mod completions;
@@ -20,6 +21,7 @@ mod init;
 mod input;
 mod output;
 mod paths;
+mod promote;
 mod restore;
 mod search;
 mod status;
@@ -112,6 +114,8 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Search(args) => search::run(args, context),
         Verb::Get(args) => get::run(args, context),
         Verb::Browse(args) => browse::run(args, context),
+        Verb::Promote(args) => promote::run(args, context),
+        Verb::Audience(args) => audience::run(args, context),
         Verb::Status => status::run(context),
         Verb::Backup(args) => backup::run(args, context),
         Verb::Restore(args) => restore::run(args, context),

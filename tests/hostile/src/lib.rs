@@ -34,9 +34,9 @@ use std::mem;
 
 use bindings::exports::later_interface;
 use bindings::exports::recollex::memory::workspace::{
-    Answer, Archived, Error, Excerpt, Finding, Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions,
-    ImportedConversation, Importing, Initialised, Listing, LockState, NumberedLine, NumberedTurn, OpenOptions,
-    Promotion, Query, Report, Session, Status, Turn, UnpairedMessage, Verification,
+    Answer, Archived, Audience, AudienceChange, Error, Excerpt, Finding, Guest, GuestImporting, GuestSession,
+    GuestVerification, ImportOptions, ImportedConversation, Importing, Initialised, Listing, LockState, NumberedLine,
+    NumberedTurn, OpenOptions, Promotion, Query, Report, Session, Status, Turn, UnpairedMessage, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -193,6 +193,18 @@ impl GuestSession for HostileSession {
 
     fn start_import(&self, _options: ImportOptions) -> Result<Importing, Error> {
         Err(unknown("start-import"))
+    }
+
+    fn audience(&self) -> Result<Audience, Error> {
+        Err(unknown("audience"))
+    }
+
+    fn narrow_audience(&self, _prefix: String) -> Result<AudienceChange, Error> {
+        Err(unknown("narrow-audience"))
+    }
+
+    fn widen_audience(&self, _prefix: String) -> Result<AudienceChange, Error> {
+        Err(unknown("widen-audience"))
     }
 
     fn search(&self, _query: Query) -> Result<Answer, Error> {

@@ -8,8 +8,9 @@
 //! A prefix covers whole parts of a path, in whatever spelling: letter case, composed or not, percent-encoded or not, with
 //! or without `_v2`, because on some medium, or to some reader, all of them are one name. Where in doubt it covers more.
 
+use super::authority::CAPABILITY_DENIED;
 use crate::ids::is_internal_path;
-use crate::source::Tier;
+use crate::source::{Finding, FindingCode, Problem, Tier};
 use crate::text::{caseless, decode, excerpt};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -53,6 +54,34 @@ pub struct SettingsFault {
     pub line: Option<u64>,
     /// What is wrong, for people.
     pub what: String,
+}
+
+impl SettingsFault {
+    /// What the owner is told of it. `place` is the file's path in the workspace.
+    pub fn finding(&self, place: &str) -> Finding {
+        let code = FindingCode::BadSettingsFile;
+        Finding {
+            code: code.as_str(),
+            severity: code.severity(),
+            path: Some(place.to_owned()),
+            line: self.line,
+            subject: None,
+            excerpt: None,
+            message: format!("{}; put it right or delete it: until then paired callers are shut out", self.what),
+        }
+    }
+
+    /// What a caller is told who would be shown what the file may hide; without what is in it.
+    pub fn problem(&self) -> Problem {
+        Problem {
+            code: CAPABILITY_DENIED,
+            reason: "audience-unreadable",
+            path: None,
+            line: None,
+            subject: None,
+            message: "which part of memory is the owner's alone cannot be read; ask them to put that right".to_owned(),
+        }
+    }
 }
 
 /// A path, or the beginning of one, by whole parts. It exists only through [`Prefix::parse`].
@@ -246,6 +275,26 @@ impl Audience {
         self.hidden.is_none()
     }
 
+    /// Refuses a caller who would add to a path that is hidden from them: what became of it would tell what is there.
+    ///
+    /// # Errors
+    /// `owner-only-path`, for each such path.
+    pub fn check_paths<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), Vec<Problem>> {
+        let hidden = paths.into_iter().filter(|path| !self.sees(path));
+        let problems: Vec<Problem> = hidden
+            .map(|path| Problem {
+                code: CAPABILITY_DENIED,
+                reason: "owner-only-path",
+                path: Some(path.to_owned()),
+                line: None,
+                subject: None,
+                message: "this conversation is the owner's alone; ask them to widen the audience, or archive elsewhere"
+                    .to_owned(),
+            })
+            .collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
     /// Whether this caller may know of what is, or might be, at a path.
     pub fn sees(&self, path: &str) -> bool {
         let Some(narrowing) = &self.hidden else { return true };
@@ -340,6 +389,9 @@ mod tests {
         assert!(!audience.is_everything());
         let seen: Vec<&str> = all.into_iter().filter(|path| audience.sees(path)).collect();
         assert_eq!(seen, ["sources/q/_v2/t.md"]);
+        let refused = audience.check_paths(all).expect_err("some are hidden");
+        assert_eq!(refused.len(), all.len() - 1);
+        assert_eq!(Audience::owner().check_paths(all), Ok(()));
         // What was never there is hidden alike.
         assert!(!audience.sees("sources/p/_v2/other.md") && !audience.sees("sources/p/_v2/t.md/x"));
     }

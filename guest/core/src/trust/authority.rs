@@ -106,6 +106,12 @@ verbs! {
     Promote = "promote" needs TrustedPromote;
     /// Takes in an export, whoever speaks in it.
     StartImport = "start-import" needs Manage;
+    /// Says what only the owner sees.
+    Audience = "audience" needs Manage;
+    /// Makes that more.
+    NarrowAudience = "narrow-audience" needs Manage;
+    /// Makes that less.
+    WidenAudience = "widen-audience" needs Manage;
     /// Looks words up.
     Search = "search" needs MemoryRead;
     /// Reads a file or a record.
@@ -244,7 +250,16 @@ mod tests {
 
     #[test]
     fn the_whole_table() {
-        let owner_only = [Verb::Init, Verb::ArchiveNumbered, Verb::ArchiveUnpaired, Verb::Promote, Verb::StartImport];
+        let owner_only = [
+            Verb::Init,
+            Verb::ArchiveNumbered,
+            Verb::ArchiveUnpaired,
+            Verb::Promote,
+            Verb::StartImport,
+            Verb::Audience,
+            Verb::NarrowAudience,
+            Verb::WidenAudience,
+        ];
         for verb in Verb::ALL.iter().copied() {
             assert_eq!(authorise(None, verb), Err(Denied::TierMissing));
             assert_eq!(authorise(Some(Tier::Owner), verb), Ok(()));

@@ -1,0 +1,199 @@
+//! `recollex promote`: vouches for pending records, after showing who said what.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use recollex::Session;
+use recollex::types::{Severity, SourceRecord, Trust};
+use recollex::workspace::Excerpt;
+use serde::Serialize;
+
+use super::args::Promote;
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::terminal::{count, escape_line, one_line};
+use super::views::SpeakerView;
+
+/// So many lines of a record are shown before the question.
+const SHOWN_LINES: u32 = 12;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    dry_run: bool,
+    records: Vec<Row<'a>>,
+    revision: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    path: &'a str,
+    line: u64,
+    speaker: Option<SpeakerView<'a>>,
+    time: &'a str,
+    /// Vouched for now; with `dry_run`: it would be.
+    promoted: bool,
+}
+
+/// A call that stopped: what was done, and why no more.
+#[derive(Serialize)]
+struct Stopped<'a> {
+    #[serde(flatten)]
+    document: Document<'a>,
+    #[serde(flatten)]
+    failure: super::failure::FailureDocument<'a>,
+}
+
+/// A record that was asked for, and its beginning.
+struct Asked {
+    record: SourceRecord,
+    excerpt: Excerpt,
+    promoted: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
+    let mut session = context.session()?;
+    let mut asked = args.ids.iter().map(|id| find(id, &mut session)).collect::<Result<Vec<_>, _>>()?;
+    let pending = asked.iter().filter(|asked| asked.record.trust == Trust::Pending).count() as u64;
+    if args.dry_run {
+        for asked in &mut asked {
+            asked.promoted = would(&asked.record, context, &mut session)?;
+        }
+        finish(context, &asked, None, true);
+        return Ok(Exit::DONE);
+    }
+    if pending > 0 && !args.yes {
+        confirm(&asked, pending, context)?;
+    }
+    let mut revision = None;
+    for at in 0..asked.len() {
+        let Some(next) = asked.get_mut(at) else { break };
+        match context.time("promote", || session.promote(&next.record.id)) {
+            Ok(promotion) => {
+                next.promoted = promotion.promoted;
+                revision = Some(promotion.revision);
+                context.out.stands(format!("{} for good", summary(&asked)));
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                let done = asked.get(..at).unwrap_or_default();
+                if done.is_empty() {
+                    return Err(failure);
+                }
+                context.hint(&format!("Before that: {}. Repeating the call is safe.", summary(done)));
+                if !context.out.json {
+                    return Err(failure);
+                }
+                let document = document(done, revision.as_deref(), false);
+                context.out.document(&Stopped { document, failure: failure.document() });
+                context.remarks.failure(&failure);
+                return Ok(failure.exit);
+            }
+        }
+    }
+    finish(context, &asked, revision.as_deref(), false);
+    Ok(Exit::DONE)
+}
+
+/// The record with that id, or at that `path#anchor`.
+fn find(id: &str, session: &mut Session) -> Result<Asked, Failure> {
+    let mut excerpt = session.get(id, None, SHOWN_LINES)?;
+    match excerpt.record.take() {
+        Some(record) => Ok(Asked { record, excerpt, promoted: false }),
+        None => Err(Failure::usage("not-a-record", format!("{} is a file, not a record", escape_line(id)))
+            .next("give the id of a record: recollex search shows them")),
+    }
+}
+
+/// Whether vouching for it would change something. What only the archive as a whole can show is looked at too.
+fn would(record: &SourceRecord, context: &Context, session: &mut Session) -> Result<bool, Failure> {
+    let mut verification = session.verify(&record.path)?;
+    while let Some(findings) = context.time("verify", || verification.step(session, u64::MAX))? {
+        if let Some(finding) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+            let line = finding.line.unwrap_or(1);
+            return Err(Failure::refused(
+                "COMMIT_REJECTED",
+                "damaged-archive",
+                "the archive is damaged, and nothing in it can be vouched for",
+            )
+            .at_path(&record.path)
+            .at_line(line)
+            .next("look at it with recollex verify, then restore it from a copy"));
+        }
+    }
+    Ok(record.trust == Trust::Pending)
+}
+
+/// Shows who said what, and asks.
+fn confirm(asked: &[Asked], pending: u64, context: &Context) -> Result<(), Failure> {
+    let what = format!("{} would be vouched for", count(pending, "record", "records"));
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::usage("unconfirmed", what).next("look at it with recollex get; if it is meant: --yes"));
+    }
+    context.out.flush();
+    let mut stderr = std::io::stderr().lock();
+    let mut show = || -> std::io::Result<()> {
+        for asked in asked.iter().filter(|asked| asked.record.trust == Trust::Pending) {
+            writeln!(stderr, "{}", escape_line(&who(&asked.record)))?;
+            for line in &asked.excerpt.lines {
+                writeln!(stderr, "    {}", escape_line(&line.text))?;
+            }
+            if asked.excerpt.next_line.is_some() {
+                writeln!(stderr, "    …")?;
+            }
+        }
+        write!(stderr, "From now on this may be built on. Vouch for it? [y/N] ")?;
+        stderr.flush()
+    };
+    let mut answer = String::new();
+    // What cannot be shown or asked is no.
+    if show().and_then(|()| std::io::stdin().read_line(&mut answer)).is_ok()
+        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    {
+        return Ok(());
+    }
+    Err(Failure::usage("unconfirmed", "nothing was done").exit(Exit::REFUSED))
+}
+
+/// Whose words these are, as far as the runtime vouches for it. A label alone is only what the text says.
+fn who(record: &SourceRecord) -> String {
+    let speaker = match &record.speaker {
+        Some(speaker) => one_line(&speaker.label),
+        None => format!("{} (no speaker recorded)", one_line(&record.label)),
+    };
+    let kind = if record.kind == "unknown" { String::new() } else { format!(", {}", one_line(&record.kind)) };
+    format!("{}: {speaker}{kind}", one_line(&record.id))
+}
+
+fn document<'a>(asked: &'a [Asked], revision: Option<&'a str>, dry_run: bool) -> Document<'a> {
+    let row = |asked: &'a Asked| Row {
+        id: &asked.record.id,
+        path: &asked.record.path,
+        line: asked.record.line,
+        speaker: asked.record.speaker.as_ref().map(SpeakerView::from),
+        time: &asked.record.time,
+        promoted: asked.promoted,
+    };
+    Document { dry_run, records: asked.iter().map(row).collect(), revision }
+}
+
+fn summary(asked: &[Asked]) -> String {
+    let promoted = asked.iter().filter(|asked| asked.promoted).count() as u64;
+    format!("{} vouched for", count(promoted, "record", "records"))
+}
+
+fn finish(context: &Context, asked: &[Asked], revision: Option<&str>, dry_run: bool) {
+    if context.out.json {
+        context.out.document(&document(asked, revision, dry_run));
+        return;
+    }
+    let look = context.out.look;
+    for asked in asked {
+        let outcome = match (asked.promoted, dry_run) {
+            (true, false) => look.good("trusted now"),
+            (true, true) => "would be trusted".to_owned(),
+            (false, _) => look.faint("trusted already"),
+        };
+        context.out.line(&format!("{}  {outcome}", look.foreign(&who(&asked.record))));
+    }
+}
