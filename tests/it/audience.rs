@@ -349,6 +349,8 @@ fn settings_that_cannot_be_read_shut_paired_callers_out_and_the_owner_is_told() 
         "",
         "{",
         "[]",
+        "[{}]",
+        "{\"audience\":[]}",
         "{\"audience\":{\"owner\":[\"sources/secret\"],\"paired\":[]}}",
         "{\"audience\":{\"owner\":[\"..\"]}}",
         "{\"more\":1}",

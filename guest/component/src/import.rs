@@ -25,6 +25,8 @@ struct State {
     /// What is known of files; kept at the end.
     files: FileTable,
     dry_run: bool,
+    /// What ended the import, until it is answered.
+    owed: Option<wit::Error>,
 }
 
 impl Importing {
@@ -50,7 +52,7 @@ impl Importing {
         };
         let import = Import::new(options, &session.settings.limits()).map_err(invalid)?;
         let files = session.files();
-        Ok(Self(RefCell::new(State { session, import, files, dry_run })))
+        Ok(Self(RefCell::new(State { session, import, files, dry_run, owed: None })))
     }
 
     fn push(&self, file: &str, data: &[u8], last: bool) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
@@ -75,6 +77,10 @@ impl wit::GuestImporting for Importing {
     fn finish(&self) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
         let mut state = self.0.borrow_mut();
         let taken = state.run(|import, sink| import.finish(sink))?;
+        // No call comes behind this one.
+        if let Some(error) = state.owed.take() {
+            return Err(error);
+        }
         // Where there is no workspace, looking does not leave anything behind.
         if !state.dry_run && workspace_id().is_ok_and(|id| id.is_some()) {
             cache::save_file_table(&state.files, false, &state.session.settings.limits());
@@ -84,38 +90,52 @@ impl wit::GuestImporting for Importing {
 }
 
 impl State {
+    /// Feeds the import. What is kept is always answered: if an error comes behind something that was kept, the next call
+    /// answers the error.
     fn run(
         &mut self,
         feed: impl FnOnce(&mut Import, Sink<'_>) -> Result<(), Problem>,
     ) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
-        let Self { session, import, files, dry_run } = self;
+        let Self { session, import, files, dry_run, owed } = self;
+        if let Some(error) = owed.take() {
+            return Err(error);
+        }
         let mut taken = Vec::new();
-        let mut failed = None;
-        let mut sink = |conversation: Conversation| match keep(session, conversation, files, *dry_run) {
-            Ok(conversation) => {
+        let mut sink = |conversation: Conversation| {
+            let (conversation, error) = keep(session, conversation, files, *dry_run);
+            let Some(error) = error else {
                 taken.push(conversation);
-                ControlFlow::Continue(())
+                return ControlFlow::Continue(());
+            };
+            *owed = Some(error);
+            // Some of it may have been kept before.
+            if conversation.archived > 0 {
+                taken.push(conversation);
             }
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
+            ControlFlow::Break(())
         };
         feed(import, &mut sink).map_err(invalid)?;
-        failed.map_or(Ok(taken), Err)
+        if taken.is_empty()
+            && let Some(error) = owed.take()
+        {
+            return Err(error);
+        }
+        Ok(taken)
     }
 }
 
-/// Keeps what of a conversation is new. A refusal is told of the conversation; any other error ends the import.
+/// Keeps what of a conversation is new. A refusal is told of the conversation; any other error ends the import, and comes
+/// with what was kept before it.
 fn keep(
     session: &Session,
     mut conversation: Conversation,
     files: &mut FileTable,
     dry_run: bool,
-) -> Result<wit::ImportedConversation, wit::Error> {
+) -> (wit::ImportedConversation, Option<wit::Error>) {
     let limits = session.settings.limits();
     let mut count = Count::default();
     let mut problem = None;
+    let mut ended = None;
     for records in conversation.batches(&limits) {
         let planned = match Batch::check(records, &limits) {
             Err(BatchError::Refused(problems)) => Err(crate::session::refused(problems)),
@@ -129,12 +149,15 @@ fn keep(
                 problem = problems.into_iter().next();
                 break;
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                ended = Some(error);
+                break;
+            }
         }
     }
     let Conversation { file, offset, provider, thread, title, branches, skipped, skipped_count, .. } = conversation;
     count.differs.extend(conversation.differs);
-    Ok(wit::ImportedConversation {
+    let taken = wit::ImportedConversation {
         file,
         offset,
         provider,
@@ -150,7 +173,8 @@ fn keep(
             .collect(),
         skipped_count,
         problem: problem.or(conversation.problem.map(convert::problem_of)),
-    })
+    };
+    (taken, ended)
 }
 
 #[derive(Default)]

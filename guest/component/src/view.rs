@@ -78,10 +78,16 @@ impl View {
             return Ok(Page { files, next: None });
         }
         let most = usize::try_from(max).unwrap_or(usize::MAX).max(1);
-        let mut cursor = cursor.map(str::to_owned);
+        // The store would say what is wrong with a place that is hidden: begin before it instead, and leave out.
+        let (mut cursor, behind) = match cursor {
+            Some(cursor) if !self.audience.sees(cursor) => (None, cursor),
+            cursor => (cursor.map(str::to_owned), ""),
+        };
         loop {
             let page = store::entries(Area::Tree, prefix, cursor.as_deref(), 0)?;
-            let seen = page.entries.into_iter().filter(|entry| tree::is_file(entry) && self.audience.sees(&entry.path));
+            let seen = page.entries.into_iter().filter(|entry| {
+                tree::is_file(entry) && self.audience.sees(&entry.path) && entry.path.as_str() > behind
+            });
             for entry in seen {
                 if files.len() == most {
                     // The store's own place to go on could name what is hidden, and be one where nothing more is shown.

@@ -13,6 +13,7 @@ use crate::ids::is_internal_path;
 use crate::source::{Finding, FindingCode, Problem, Tier};
 use crate::text::{caseless, decode, excerpt};
 use serde::Deserialize;
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// The workspace's settings file, in the runtime directory.
@@ -193,8 +194,14 @@ impl Narrowing {
     /// # Errors
     /// It is no JSON, has a key that means nothing or one twice, or names something that is no path.
     pub fn parse(text: &str) -> Result<Self, SettingsFault> {
-        let file: File = serde_json::from_str(text)
-            .map_err(|error| SettingsFault { line: Some(error.line() as u64), what: error.to_string() })?;
+        let fault =
+            |error: serde_json::Error| SettingsFault { line: Some(error.line() as u64), what: error.to_string() };
+        // A list with as many values as there are keys would pass for the object.
+        let value: Value = serde_json::from_str(text).map_err(fault)?;
+        if !value.is_object() || value.get("audience").is_some_and(|audience| !audience.is_object()) {
+            return Err(SettingsFault { line: None, what: "it is no JSON object of objects".to_owned() });
+        }
+        let file: File = serde_json::from_str(text).map_err(fault)?;
         let mut narrowing = Self::default();
         for text in &file.audience.owner {
             let prefix = Prefix::parse(text).map_err(|error| SettingsFault { line: None, what: error.to_string() })?;
@@ -205,8 +212,7 @@ impl Narrowing {
 
     /// The settings file.
     pub fn file(&self) -> String {
-        let list: Vec<String> =
-            self.prefixes().map(|prefix| format!("      {}", serde_json::Value::from(prefix))).collect();
+        let list: Vec<String> = self.prefixes().map(|prefix| format!("      {}", Value::from(prefix))).collect();
         let list = if list.is_empty() { "[]".to_owned() } else { format!("[\n{}\n    ]", list.join(",\n")) };
         format!("{{\n  \"audience\": {{\n    \"owner\": {list}\n  }}\n}}\n")
     }
