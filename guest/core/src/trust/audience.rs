@@ -196,12 +196,12 @@ impl Narrowing {
     pub fn parse(text: &str) -> Result<Self, SettingsFault> {
         let fault =
             |error: serde_json::Error| SettingsFault { line: Some(error.line() as u64), what: error.to_string() };
+        let file: File = serde_json::from_str(text).map_err(fault)?;
         // A list with as many values as there are keys would pass for the object.
         let value: Value = serde_json::from_str(text).map_err(fault)?;
         if !value.is_object() || value.get("audience").is_some_and(|audience| !audience.is_object()) {
             return Err(SettingsFault { line: None, what: "it is no JSON object of objects".to_owned() });
         }
-        let file: File = serde_json::from_str(text).map_err(fault)?;
         let mut narrowing = Self::default();
         for text in &file.audience.owner {
             let prefix = Prefix::parse(text).map_err(|error| SettingsFault { line: None, what: error.to_string() })?;
@@ -431,6 +431,10 @@ mod tests {
             ("{\"audience\":{\"owner\":[\"../a\"]}}", None),
             ("{\"audience\":{\"owner\":[\"\"]}}", None),
             ("{} {}", Some(1)),
+            ("[]", None),
+            ("[{}]", None),
+            ("{\"audience\":[]}", None),
+            ("{\"audience\":[[\"a\"]]}", None),
             ("\u{feff}{}", Some(1)),
         ] {
             assert_eq!(Narrowing::parse(text).map_err(|fault| fault.line), Err(line), "{text}");
