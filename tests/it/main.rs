@@ -9,6 +9,7 @@ mod contract;
 mod crash;
 mod damage;
 mod home;
+mod identity;
 mod import;
 mod import_verb;
 mod layers;
