@@ -8,6 +8,7 @@
 //! ```text
 //! session            what a call does
 //!   -> search        index, query, ranking
+//!      import        exports of other programs, a conversation at a time
 //!     -> table       what was found out, kept for the next time
 //!        views       what is derived from topics
 //!       -> trust     who may do what, what may be built on, who may see it

@@ -19,6 +19,7 @@ use super::value::{Raw, entries, fields, is_true, items, name, number, text};
 use super::{NOT_A_CONVERSATION, Options};
 use crate::source::{Limits, Problem};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 pub(super) const SHAPE: Shape = Shape { mark: "mapping", list: "conversations" };
 
@@ -113,8 +114,9 @@ fn turn(message: Raw<'_>) -> Result<Turn, SkipReason> {
     attachments(&mut said, attached, ["name", "id"]);
     match parts {
         Some(parts) => {
+            let named = ids(attached);
             items(parts, &mut |part| {
-                add_part(&mut said, part, attached);
+                add_part(&mut said, part, &named);
                 true
             });
         }
@@ -124,8 +126,9 @@ fn turn(message: Raw<'_>) -> Result<Turn, SkipReason> {
     Ok(Turn { role: Cow::Borrowed(role), text, time: instant(time), vouched: None })
 }
 
-/// A part is a text, or an object: a transcript of speech, or a pointer to something that was shown or heard.
-fn add_part(said: &mut Said, part: Raw<'_>, attached: Option<Raw<'_>>) {
+/// A part is a text, or an object: a transcript of speech, or a pointer to something that was shown or heard. `named`: what has
+/// a name among the attachments.
+fn add_part(said: &mut Said, part: Raw<'_>, named: &BTreeSet<String>) {
     if let Some(text) = text(part) {
         return said.text(&text);
     }
@@ -134,21 +137,24 @@ fn add_part(said: &mut Said, part: Raw<'_>, attached: Option<Raw<'_>>) {
         return said.text(&text);
     }
     let kind = name(kind).unwrap_or_default();
-    if !kind.ends_with("asset_pointer") || is_named(attached, pointer) {
+    let pointer = name(pointer).unwrap_or_default();
+    // `sediment://file_0123`, or `file-service://…` before 2025.
+    let id = pointer.rsplit_once("://").map_or(&*pointer, |(_, id)| id);
+    if !kind.ends_with("asset_pointer") || named.contains(id) {
         return;
     }
     let what = ["image", "audio", "video"].into_iter().find(|what| kind.contains(what));
     said.attached(what.unwrap_or("file"));
 }
 
-/// Whether what a pointer points to is in the list of attachments, where it has a name.
-fn is_named(attached: Option<Raw<'_>>, pointer: Option<Raw<'_>>) -> bool {
-    let (Some(attached), Some(pointer)) = (attached, name(pointer)) else { return false };
-    let mut found = false;
-    items(attached, &mut |item| {
-        let id = fields(item, ["id"]).and_then(|[id]| name(id));
-        found = id.is_some_and(|id| pointer.ends_with(&*id));
-        !found
-    });
-    found
+/// The ids in a list of attachments.
+fn ids(attached: Option<Raw<'_>>) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    if let Some(attached) = attached {
+        items(attached, &mut |item| {
+            ids.extend(fields(item, ["id"]).and_then(|[id]| name(id)).map(Cow::into_owned));
+            true
+        });
+    }
+    ids
 }

@@ -69,17 +69,19 @@ pub(super) fn line(raw: Raw<'_>) -> Line {
 }
 
 fn title(raw: Raw<'_>, kind: &str, session: Option<Raw<'_>>) -> Option<Line> {
+    if !matches!(kind, "summary" | "custom-title" | "ai-title") {
+        return None;
+    }
     let [summary, leaf, custom, made] = fields(raw, ["summary", "leafUuid", "customTitle", "aiTitle"])?;
     let line = match kind {
         "summary" => match (name(leaf), name(summary)) {
             (Some(leaf), Some(title)) => Line::Summary { leaf: leaf.into_owned(), title: title.into_owned() },
             _ => Line::Nothing,
         },
-        "custom-title" | "ai-title" => match (name(session), name(custom).or_else(|| name(made))) {
+        _ => match (name(session), name(custom).or_else(|| name(made))) {
             (Some(session), Some(title)) => Line::Title { session: session.into_owned(), title: title.into_owned() },
             _ => Line::Nothing,
         },
-        _ => return None,
     };
     Some(line)
 }

@@ -10,7 +10,7 @@ use super::tree::{self, Behind, Item, Link};
 use super::{Options, Part};
 use crate::source::{Limits, NewRecord, Predecessor, Problem};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node takes in memory beside its texts, roughly.
 const NODE_BYTES: u64 = 256;
@@ -264,12 +264,11 @@ impl Draft {
             format!("{}/{}/{message}", conversation.provider, conversation.thread)
         };
         conversation.repeated = repeats.iter().filter(|repeat| repeat.is_same).count() as u64;
+        let mut differs = BTreeSet::new();
         for Repeat { id, .. } in repeats.iter().filter(|repeat| !repeat.is_same) {
-            let id = source_id(id);
-            if !conversation.differs.contains(&id) {
-                conversation.differs.push(id);
-            }
+            differs.insert(source_id(id));
         }
+        conversation.differs.extend(differs);
 
         let mut previous = None;
         let items: Vec<Item<'_>> = self
@@ -308,7 +307,13 @@ impl Draft {
         for (ordinal, (at, after)) in (0..).zip(planned) {
             let Some(node) = self.nodes.get_mut(at) else { continue };
             let Some(turn) = node.turn.take() else { continue };
-            let mut record = NewRecord { ordinal, after, ..blank.clone() };
+            let mut record = NewRecord {
+                provider: conversation.provider.clone(),
+                thread: conversation.thread.clone(),
+                ordinal,
+                after,
+                ..NewRecord::default()
+            };
             fill(&mut record, turn, &node.id, options);
             conversation.records.push(Imported { record, bytes: sizes.get(at).copied().unwrap_or_default() });
         }

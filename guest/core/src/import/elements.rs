@@ -16,8 +16,8 @@
 //! - its `{` seems to stand in a text, since a quote before it was lost or made. Its own first quote ends that text, and its
 //!   first key cannot follow the end of a text: so the place of a `{` with nothing but spaces behind it is remembered
 //!   ([`Elements::brace`]), and the reading goes on from there;
-//! - it seems to be an item of a list of the conversation before it, whose end was lost: an object with the mark in such a
-//!   place ([`Nested`]) is handed out by itself.
+//! - it seems to be an item of a list of the conversation before it, whose end was lost, or to stand where the array should:
+//!   an object with the mark in such a place ([`Nested`]) is handed out by itself.
 //!
 //! What stands deeper in a whole object is never taken for a conversation, so that a document within a message, a tool's
 //! answer for one, cannot pass for one.
@@ -129,8 +129,10 @@ enum Escape {
     Hex(u8),
 }
 
-/// An object that is directly in a list of the element being read.
+/// An object that is directly in a list of the element being read, or in the place of the array of an object at the top.
 struct Nested {
+    /// Brackets open around it within the element.
+    depth: usize,
     /// Of its first byte in the buffer.
     from: usize,
     /// Of its first byte in the input.
@@ -354,12 +356,8 @@ impl Elements {
                 self.in_element = false;
                 self.buffer.clear();
             }
-            Some(2) if byte == b'{' && self.stack.ends_with(b"{[") => {
-                if self.over {
-                    self.buffer.clear();
-                }
-                self.nested = Some(Nested { from: self.buffer.len(), offset: self.at, marked: false });
-            }
+            Some(1) if byte == b'{' && self.base == Some(0) && self.is_list => self.nest(1),
+            Some(2) if byte == b'{' && self.stack.ends_with(b"{[") => self.nest(2),
             _ => {}
         }
         self.is_list = false;
@@ -367,13 +365,19 @@ impl Elements {
         self.expect = if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
     }
 
+    fn nest(&mut self, depth: usize) {
+        if self.over {
+            self.buffer.clear();
+        }
+        self.nested = Some(Nested { depth, from: self.buffer.len(), offset: self.at, marked: false });
+    }
+
     fn close(&mut self, piece: &mut &[u8]) -> Option<Event> {
         self.reopen = None;
         self.take(piece, 1);
         self.stack.pop();
-        if self.depth() == Some(2)
-            && let Some(Nested { from, offset, marked }) = self.nested.take()
-        {
+        let depth = self.depth();
+        if let Some(Nested { from, offset, marked, .. }) = self.nested.take_if(|nested| depth == Some(nested.depth)) {
             self.expect = Expect::CommaOrEnd;
             let event = (marked && (self.marked || !self.lost)).then_some(Event::Element { offset, from });
             if self.over {
@@ -428,7 +432,9 @@ impl Elements {
     fn text(&mut self, piece: &mut &[u8], key: bool) -> Option<Event> {
         let end = memchr2(b'"', b'\\', piece).unwrap_or(piece.len());
         let chunk = piece.get(..end).unwrap_or_default();
-        if let Some(control) = chunk.iter().position(|byte| *byte < 0x20) {
+        // Without an early end this is done for many bytes at once.
+        if chunk.iter().fold(false, |any, byte| any | (*byte < 0x20)) {
+            let control = chunk.iter().position(|byte| *byte < 0x20).unwrap_or(end);
             self.text_chunk(piece, control, key);
             return self.broken();
         }
@@ -475,7 +481,7 @@ impl Elements {
                 self.marked |= is_mark;
                 self.is_list = self.key == self.shape.list.as_bytes();
             }
-            (Some(3), Some(nested)) => nested.marked |= is_mark,
+            (Some(depth), Some(nested)) if depth == nested.depth + 1 => nested.marked |= is_mark,
             _ => {}
         }
         None
@@ -745,6 +751,11 @@ mod tests {
         let input = format!("[{{\"mapping\":1,\"l\":[\"x\"  ,{inner}]");
         let offset = 1 + input[1..].find(inner).unwrap() as u64;
         assert_eq!(of(&input), [element(offset, inner), Truncated(1)]);
+        // The bracket that began the array is gone.
+        assert_eq!(
+            of("{\"conversations\":{\"mapping\":{}},{\"mapping\":1}]}"),
+            [element(17, inner), Damaged(0), element(32, "{\"mapping\":1}"),]
+        );
         // Deeper, in whole objects, it belongs to what it is in.
         for around in [
             format!("{{\"mapping\":{{\"n\":{{\"tool\":[{inner}]}}}}}}"),

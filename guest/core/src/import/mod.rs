@@ -412,7 +412,7 @@ impl Import {
     /// A file of lines is over: so are its conversations.
     fn close_lines(&mut self, file: &str, input: LineInput, sink: Sink<'_>) -> ControlFlow<()> {
         let LineInput { mut loose, summaries, .. } = input;
-        let is_nothing = self.held.drafts.is_empty();
+        let is_nothing = self.held.begun == 0;
         if !summaries.is_empty() {
             let mut titles: BTreeMap<&str, &str> = BTreeMap::new();
             titles.extend(summaries.iter().map(|(leaf, title)| (leaf.as_str(), title.as_str())));
@@ -422,7 +422,7 @@ impl Import {
             }
         }
         // What is wrong in a file of one conversation is wrong with that.
-        let only = match self.held.drafts.len() {
+        let only = match core::mem::take(&mut self.held.begun) {
             1 => self.held.drafts.values_mut().next(),
             _ => None,
         };
@@ -514,6 +514,8 @@ struct Held {
     /// What they take in memory, roughly.
     weight: u64,
     clock: u64,
+    /// How many of them began in this file.
+    begun: u64,
     /// What is to be told of files of no conversation.
     strays: Vec<Conversation>,
 }
@@ -541,11 +543,11 @@ impl Held {
     fn draft(&mut self, key: &Key, offset: u64, options: &Options) -> &mut Draft {
         self.clock += 1;
         let touched = self.clock;
-        let slot = self.drafts.entry(key.clone()).or_insert_with(|| Slot {
-            draft: Draft::new(offset, &key.0, &key.1, options),
-            touched,
-            counted: 0,
-            file: String::new(),
+        let begun = &mut self.begun;
+        let slot = self.drafts.entry(key.clone()).or_insert_with(|| {
+            *begun += 1;
+            let draft = Draft::new(offset, &key.0, &key.1, options);
+            Slot { draft, touched, counted: 0, file: String::new() }
         });
         slot.touched = touched;
         &mut slot.draft

@@ -4,11 +4,14 @@
 //! it: a memory of words keeps that there was a file, not the file.
 
 use super::value::{Raw, fields, items, name, text};
-use crate::text::{collapse_whitespace, is_whitespace};
+use crate::text::{collapse_whitespace, is_printable_writing, is_whitespace};
 use crate::time::{Instant, Zone};
 
 /// So much of a name is shown.
 const NAME_CHARS: usize = 200;
+
+/// So many names are shown; nobody attaches more, but a file can say anything.
+const NAMES_MAX: usize = 1000;
 
 /// Collects a message.
 #[derive(Default)]
@@ -33,6 +36,9 @@ impl Said {
 
     /// Something was attached, by this name or of this kind. The same name counts once.
     pub(super) fn attached(&mut self, name: &str) {
+        if self.attached.len() == NAMES_MAX {
+            return;
+        }
         let shown = collapse_whitespace(name);
         let shown: String = shown.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect();
         if !shown.is_empty() && !self.attached.contains(&shown) {
@@ -71,7 +77,8 @@ pub(super) fn attachments(said: &mut Said, list: Option<Raw<'_>>, keys: [&str; 2
     });
 }
 
-/// A time of an export that has instants: as it is written everywhere in UTC. One that is no instant stays as it stands.
+/// A time of an export that has instants: as it is written everywhere in UTC. One that is no instant stays as it stands, if it
+/// can stand in a record.
 pub(super) fn instant(raw: Option<Raw<'_>>) -> Option<String> {
     written(raw, &Zone::utc())
 }
@@ -80,10 +87,16 @@ pub(super) fn instant(raw: Option<Raw<'_>>) -> Option<String> {
 pub(super) fn written(raw: Option<Raw<'_>>, zone: &Zone) -> Option<String> {
     let raw = raw?;
     match text(raw) {
-        Some(text) => Some(Instant::parse(&text).map_or_else(|| text.into_owned(), |instant| instant.iso(zone)))
-            .filter(|text| !text.is_empty()),
+        Some(text) => match Instant::parse(&text) {
+            Some(instant) => Some(instant.iso(zone)),
+            None => Some(text.into_owned()).filter(|text| !text.is_empty() && text.chars().all(stands_in_time)),
+        },
         None => Instant::from_seconds(super::value::number(raw)?).map(|instant| instant.iso(zone)),
     }
+}
+
+fn stands_in_time(c: char) -> bool {
+    is_printable_writing(c) && !matches!(c, '[' | ']')
 }
 
 #[cfg(test)]
@@ -116,7 +129,7 @@ mod tests {
         assert_eq!(of("1700000000").as_deref(), Some("2023-11-14T22:13:20+00:00"));
         assert_eq!(of("\"2023-11-14T23:13:20.5+01:00\"").as_deref(), Some("2023-11-14T22:13:20.500000+00:00"));
         assert_eq!(of("\"last May\"").as_deref(), Some("last May"));
-        for none in ["null", "\"\"", "{}", "1e300", "true"] {
+        for none in ["null", "\"\"", "{}", "1e300", "true", "\"[now]\"", "\"a\\nb\""] {
             assert_eq!(of(none), None, "{none}");
         }
     }
