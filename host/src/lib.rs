@@ -29,7 +29,7 @@
 //!
 //! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
 //! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
-//! behind that; [`maintenance`] looks after a workspace from outside; `versions` refuses components that do not fit.
+//! behind that; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; `versions` refuses components that do not fit.
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ pub mod bindings;
 mod call;
 mod clock;
 mod error;
+pub mod history;
 mod imports;
 mod limits;
 pub mod lock;

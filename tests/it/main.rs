@@ -8,6 +8,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod damage;
+mod history;
 mod home;
 mod identity;
 mod import;

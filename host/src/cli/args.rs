@@ -71,6 +71,10 @@ pub struct Global {
     /// Time zone for days and "yesterday", such as `Europe/Berlin` [env: RECOLLEX_TIME_ZONE] [default: this machine's]
     #[arg(long, global = true, value_name = "NAME")]
     pub time_zone: Option<String>,
+    /// Whether each change is recorded with git: `auto` (where the workspace is a repository), `on` or `off`
+    /// [env: RECOLLEX_HISTORY]
+    #[arg(long, global = true, value_name = "MODE")]
+    pub history: Option<String>,
     /// One JSON document on stdout; errors too
     #[arg(long, global = true)]
     pub json: bool,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use recollex::Limits;
+use recollex::history;
 use rustix::fs::OFlags;
 use serde::Deserialize;
 use toml::Spanned;
@@ -48,8 +49,15 @@ pub struct Base {
 }
 
 /// Variables that are read.
-const VARIABLES: [&str; 6] =
-    ["RECOLLEX_WORKSPACE", "RECOLLEX_PROFILE", "RECOLLEX_CONFIG", "RECOLLEX_BACKEND", "RECOLLEX_TIME_ZONE", "TZ"];
+const VARIABLES: [&str; 7] = [
+    "RECOLLEX_WORKSPACE",
+    "RECOLLEX_PROFILE",
+    "RECOLLEX_CONFIG",
+    "RECOLLEX_BACKEND",
+    "RECOLLEX_HISTORY",
+    "RECOLLEX_TIME_ZONE",
+    "TZ",
+];
 
 impl Environment {
     /// This process's.
@@ -121,6 +129,8 @@ pub struct Setup {
     pub settings: BTreeMap<String, (String, Origin)>,
     /// The time zone's name, with who said it; none: nobody, and UTC is used.
     pub time_zone: Option<(String, Origin)>,
+    /// Whether commits are recorded with git.
+    pub history: history::Mode,
     /// The host's limits.
     pub limits: Limits,
     /// What a compressed archive may unpack to, in bytes.
@@ -186,6 +196,7 @@ impl Setup {
                 _ => failure,
             })?,
             time_zone: time_zone(global, environment, &file)?,
+            history: history_mode(global, environment, &file)?,
             limits,
             unpacked_bytes,
             config,
@@ -321,6 +332,7 @@ struct File {
     profile: Option<String>,
     backend: Option<String>,
     time_zone: Option<String>,
+    history: Option<String>,
     profiles: BTreeMap<String, Profile>,
     limits: LimitsTable,
     settings: toml::Table,
@@ -446,6 +458,17 @@ fn time_zone(global: &Global, environment: &Environment, file: &File) -> Result<
     // The system's word is not ours to complain about: what cannot be read there is as if nobody had said it.
     let tz = environment.text("TZ").ok().flatten();
     Ok(zone::of_system(tz.as_deref(), environment.localtime.as_deref()).map(|name| (name, Origin::Default)))
+}
+
+fn history_mode(global: &Global, environment: &Environment, file: &File) -> Result<history::Mode, Failure> {
+    let named = match &global.history {
+        Some(mode) => Some(mode.clone()),
+        None => environment.text("RECOLLEX_HISTORY")?.or_else(|| file.history.clone()),
+    };
+    let Some(named) = named else { return Ok(history::Mode::default()) };
+    history::Mode::named(&named).ok_or_else(|| {
+        Failure::usage("invalid-setting", format!("`history` takes {}, not `{named}`", history::Mode::WORDS))
+    })
 }
 
 /// `search.top-k-max = 50` is a nested table to TOML and one name to us; a quoted name is the same.

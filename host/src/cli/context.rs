@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use recollex::history;
 use recollex::lock::{FileLock, Lock as _};
 use recollex::store::Guard;
 use recollex::types;
 use recollex::workspace::Status;
-use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
+use recollex::{Error, Medium, OpenOptions, Runtime, RuntimeOptions, Session};
 
 use super::args::{Global, Tier};
 use super::config::{Origin, Setup};
@@ -58,20 +59,40 @@ impl Context {
         }
         let zone = self.setup.time_zone.as_ref();
         options.time_zone = zone.map(|(name, _)| name.clone());
-        let session = match (Session::open(runtime, root, options.clone()), zone) {
+        let session = match (Session::over(runtime, self.medium(root), options.clone()), zone) {
             // The machine's own setting may be a rule rather than a name, and must not keep anybody from their memory.
             (Err(error), Some((name, Origin::Default))) if error.reason() == Some(UNKNOWN_ZONE) => {
                 self.remarks.warn(&format!(
                     "this machine's time zone, `{name}`, is none that is known by name: UTC is used. Name one: --time-zone NAME"
                 ));
                 options.time_zone = None;
-                Session::open(runtime, root, options)
+                Session::over(runtime, self.medium(root), options)
             }
             (opened, _) => opened,
         };
         let session = session.map_err(|error| self.who_set_it(error))?;
         self.remarks.timed("open", since);
         Ok(session)
+    }
+
+    /// What records commits to this call's workspace, as `status` calls it.
+    pub fn history(&self) -> &'static str {
+        match self.setup.history.repository(&self.setup.workspace) {
+            Some(_) => "git",
+            None => "off",
+        }
+    }
+
+    /// The directory `root`, whose commits are recorded where that is wanted.
+    fn medium(&self, root: &Path) -> Medium {
+        let medium = Medium::directory(root);
+        match self.setup.history.repository(root) {
+            Some(repository) => {
+                let store = history::Recorded::new(medium.store, repository, self.remarks.clone());
+                Medium { store: Arc::new(store), ..medium }
+            }
+            None => medium,
+        }
     }
 
     /// The component's settings, name and value.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Parser;
+use recollex::history;
 use recollex::types::Severity;
 use recollex::workspace::{Answer, Hit};
 use recollex::{Runtime, Session};
@@ -95,6 +96,7 @@ impl Stage {
                 config: context.setup.config.clone(),
                 compiled: context.setup.compiled.clone(),
                 settings: context.setup.settings.clone(),
+                history: history::Mode::Off,
                 limits: context.setup.limits.clone(),
                 home: None,
             },

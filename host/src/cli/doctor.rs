@@ -156,7 +156,7 @@ fn view<'a>(context: &Context, machine: &'a Machine) -> MachineView<'a> {
             JournalState::Damaged => "damaged",
         },
         kept: machine.kept,
-        history: if machine.git { "git" } else { "off" },
+        history: context.history(),
         cache: Cache { files: machine.cache_files, bytes: machine.cache_bytes },
         workspace_from: setup.workspace_from.to_string(),
         config: setup.config.as_deref().map(|path| Place {

@@ -39,7 +39,7 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
             counts: CountsView::from(&status.counts),
             core: None,
             writer: None,
-            history: "off",
+            history: context.history(),
             lock: LockView::from(&status.lock),
             reasons: views::findings(&status.reasons),
         });
@@ -80,7 +80,7 @@ fn render(context: &Context, status: &Status, root: &str) {
             (true, Some(holder)) => format!("held by {}", look.foreign(holder)),
         },
     );
-    line("history", "off");
+    line("history", context.history());
 }
 
 /// Health with its colour.

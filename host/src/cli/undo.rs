@@ -1,5 +1,7 @@
 //! `recollex undo`: takes the last commits back, or lists them, or brings back what was taken back.
 
+use std::collections::BTreeSet;
+
 use recollex::maintenance;
 use recollex::store::{Area, Directory, PastCommit, PastEdit, UndoLimits};
 use serde::Serialize;
@@ -99,7 +101,10 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
         for _ in 0..args.count {
             let taken = if args.redo { store.redo(&*guard) } else { store.undo(&*guard) };
             match taken {
-                Ok((commit, _)) => done.push(commit),
+                Ok((commit, _)) => {
+                    record(context, if args.redo { "redo" } else { "undo" }, &commit);
+                    done.push(commit);
+                }
                 Err(error) => {
                     failure = Some(Failure::from(error));
                     break;
@@ -119,6 +124,22 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
             Ok(failure.exit)
         }
         None => Ok(Exit::DONE),
+    }
+}
+
+/// Records in the history that a commit was taken back, or brought back.
+fn record(context: &Context, what: &str, commit: &PastCommit) {
+    let Some(repository) = context.setup.history.repository(&context.setup.workspace) else { return };
+    let mut paths = BTreeSet::new();
+    for change in commit.changes.iter().filter(|change| change.area == Area::Tree) {
+        paths.insert(change.path.as_str());
+        if let PastEdit::Moved(to) = &change.what {
+            paths.insert(to);
+        }
+    }
+    let message = format!("{what}: {} of {}", commit.verb, maintenance::utc(commit.time));
+    if let Err(error) = repository.record(&paths, &message) {
+        context.warn(&format!("this is not in the history: {error}"));
     }
 }
 
