@@ -9,12 +9,12 @@
 //! session            what a call does
 //!   -> search        index, query, ranking
 //!      import        exports of other programs, a conversation at a time
-//!     -> table       what was found out, kept for the next time
-//!        views       what is derived from topics
-//!       -> trust     who may do what, what may be built on, who may see it
-//!         -> source  frames, records, archives, batches, verification
-//!            topic   headings, blocks, citations, what is wrong with them
-//!           -> ids  text  digest  time
+//!     -> views       what is derived from topics
+//!       -> table     what was found out, kept for the next time
+//!         -> trust     who may do what, what may be built on, who may see it
+//!           -> source  frames, records, archives, batches, verification
+//!              topic   headings, blocks, citations, what is wrong with them
+//!             -> ids  text  digest  time
 //! ```
 
 #![forbid(unsafe_code)]

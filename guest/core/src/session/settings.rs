@@ -7,6 +7,7 @@ use core::fmt;
 
 use crate::source::Limits;
 use crate::trust::UnpairedLimits;
+use crate::views::ViewLimits;
 
 /// What may be set, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Settings {
     pub get_bytes: u64,
     /// `browse.files`: files one listing shows where the caller does not say.
     pub browse_files: u64,
+    /// `views.…`: how large derived files may be.
+    pub views: ViewLimits,
     /// `import.skipped-max`: things left out of a conversation that an import names; the others are counted.
     pub import_skipped: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
@@ -163,6 +166,8 @@ const NUMBERS: &[Number] = &[
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
+    Number { name: "views.core-budget", default: 2000, range: (0, 1_000_000), field: |s| &mut s.views.core_budget },
+    Number { name: "views.recent", default: 50, range: (0, 10_000), field: |s| &mut s.views.recent },
     Number { name: "unpaired.messages-max", default: 600, range: (1, 100_000), field: |s| &mut s.unpaired.messages },
     Number { name: "unpaired.window-s", default: 3600, range: (1, 604_800), field: |s| &mut s.unpaired.window_s },
     Number {
@@ -217,6 +222,7 @@ impl Default for Settings {
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,
+            views: ViewLimits::default(),
             import_skipped: 0,
             lock_wait_ms: 0,
             unpaired: UnpairedLimits::default(),
@@ -332,6 +338,7 @@ mod tests {
     fn limits_agree_with_the_layer_that_obeys_them() {
         assert_eq!(Settings::default().limits(), Limits::default());
         assert_eq!(Settings::default().unpaired, UnpairedLimits::default());
+        assert_eq!(Settings::default().views, ViewLimits::default());
     }
 
     #[test]

@@ -43,6 +43,25 @@ impl<'a> Reader<'a> {
         core::str::from_utf8(self.take(length)?).ok()
     }
 
+    /// A count: seven bits a byte, the lowest first, the highest bit set but in the last.
+    pub(super) fn count(&mut self) -> Option<usize> {
+        let mut count = 0_u64;
+        for shift in (0..63).step_by(7) {
+            let [byte] = self.array::<1>()?;
+            count |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return usize::try_from(count).ok();
+            }
+        }
+        None
+    }
+
+    /// A text and, before it, its length as a count.
+    pub(super) fn counted_text(&mut self) -> Option<&'a str> {
+        let length = self.count()?;
+        core::str::from_utf8(self.take(length)?).ok()
+    }
+
     /// Some only at the end: nothing may follow.
     pub(super) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
@@ -64,9 +83,37 @@ pub(super) fn put_text<const N: usize>(out: &mut Vec<u8>, text: &str) -> Option<
     Some(())
 }
 
+/// Adds a count.
+pub(super) fn put_count(out: &mut Vec<u8>, mut count: usize) {
+    while count >= 0x80 {
+        out.push((count & 0x7f) as u8 | 0x80);
+        count >>= 7;
+    }
+    out.push(count as u8);
+}
+
+/// Adds a text and, before it, its length as a count.
+pub(super) fn put_counted_text(out: &mut Vec<u8>, text: &str) {
+    put_count(out, text.len());
+    out.extend_from_slice(text.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_come_back() {
+        for count in [0, 1, 127, 128, 300, 16_383, 16_384, u32::MAX as usize] {
+            let mut out = Vec::new();
+            put_count(&mut out, count);
+            put_counted_text(&mut out, "né");
+            let mut reader = Reader(&out);
+            assert_eq!((reader.count(), reader.counted_text()), (Some(count), Some("né")));
+            assert_eq!(reader.end(), Some(()));
+            assert_eq!(Reader(&out[..out.len() - 4].iter().map(|byte| byte | 0x80).collect::<Vec<_>>()).count(), None);
+        }
+    }
 
     #[test]
     fn values_come_back_and_too_few_bytes_are_none() {

@@ -4,6 +4,7 @@
 //! - [`ArchiveHead`], [`RowLog`], [`IdIndex`]: the record table of one archive that is long enough to be worth it
 //!   ([`ARCHIVE_BYTES_MIN`]): how it ends, a row a record, and a way to a row from an id that reads a page or two.
 //!   [`read_chunks`]: the parts of its digest, for changes that are no additions.
+//! - [`TopicTable`]: the blocks of every topic, their ids, links, labels, times, and what they rest on.
 //!
 //! All of it is a cache (FORMAT.md, "Caches"): it may be deleted at any time, and whatever is torn, damaged, of another
 //! version or of other settings is noticed and made again. Every part that is read carries a check, and every statement
@@ -17,12 +18,14 @@ mod files;
 mod head;
 mod ids;
 mod rows;
+mod topics;
 
 pub use chunks::{chunks_range, read_chunks, write_chunks};
 pub use files::{FileState, FileTable, Save};
 pub use head::ArchiveHead;
 pub use ids::{IdIndex, Search, merge_keys};
 pub use rows::{Key, ROWS_MAX, Row, RowLog, Rows, row_key, rows_length, rows_range};
+pub use topics::{Answers, CommittedTopics, KnownBlock, TOPIC_TABLE, TopicEntry, TopicNote, TopicTable};
 
 use crate::digest::Digest;
 

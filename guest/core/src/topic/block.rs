@@ -281,6 +281,37 @@ pub struct Unit {
     pub relations: Vec<BlockId>,
 }
 
+/// What a unit says of a time: the text that speaks for it, and what that rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dated<'u> {
+    /// When it was.
+    pub when: EvidenceTime,
+    /// The text, links included.
+    pub quote: &'u str,
+    /// What its sources name, in order.
+    pub refs: &'u [SourceRef],
+    /// Their labels.
+    pub labels: &'u [String],
+    /// Their targets as they are written.
+    pub links: &'u [String],
+}
+
+impl Unit {
+    /// What it says of each time, a piece for each citation that is dated. A claim of the older kind is one piece, all of it
+    /// of one time.
+    pub fn dated(&self) -> impl Iterator<Item = Dated<'_>> {
+        let older = self.evidence.is_empty().then_some(self.when).flatten().map(|when| {
+            let Self { content, refs, labels, links, .. } = self;
+            Dated { when, quote: content, refs, labels, links }
+        });
+        let pieces = self.evidence.iter().filter_map(|evidence| {
+            let Evidence { quote, refs, labels, links, .. } = evidence;
+            Some(Dated { when: evidence.when?, quote, refs, labels, links })
+        });
+        pieces.chain(older)
+    }
+}
+
 /// A citation of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {

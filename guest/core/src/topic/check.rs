@@ -167,22 +167,34 @@ impl<'a> Check<'a> {
         (0..self.verdicts.len()).filter_map(|number| Block::of_paragraph(self, number))
     }
 
+    /// Whether the paragraph of this number is a sound block, or is made of sound older claims.
+    pub fn is_sound(&self, paragraph: usize) -> bool {
+        matches!(self.verdicts.get(paragraph), Some(Verdict::Block | Verdict::Older))
+    }
+
     /// Every id in it, blocks' and older ones', sound or not, with the number of its paragraph; in order.
     pub(super) fn names(&self) -> impl Iterator<Item = (usize, Part<'a>)> {
         self.all_blocks().flat_map(|block| block.ids().to_vec().into_iter().map(move |id| (block.number(), id)))
     }
 
     /// Every block, sound or not, in order.
-    pub(super) fn all_blocks(&self) -> impl Iterator<Item = Block<'_, 'a>> {
+    pub fn all_blocks(&self) -> impl Iterator<Item = Block<'_, 'a>> {
         self.verdicts.iter().enumerate().flat_map(|(number, verdict)| match verdict {
             Verdict::Block | Verdict::Faulty => Block::of_paragraph(self, number).into_iter().collect(),
             Verdict::Older | Verdict::FaultyOlder => Block::of_older(self, number),
         })
     }
 
-    /// These ids, in order and with the numbers of their paragraphs, belong to blocks of topics that come before: what has
-    /// them here no longer counts.
-    pub(super) fn take_out(&mut self, names: &[(usize, Part<'a>)]) {
+    /// Of the ids that are `taken` by blocks of topics which come before, what has them here no longer counts: of two blocks
+    /// with one id, the first does.
+    pub fn yield_to(&mut self, taken: &dyn Fn(&str) -> bool) {
+        // An id that comes twice in a topic was told there.
+        let mut told = BTreeSet::new();
+        let names: Vec<_> = self.names().filter(|(_, id)| taken(id.as_str()) && told.insert(id.as_str())).collect();
+        self.take_out(&names);
+    }
+
+    fn take_out(&mut self, names: &[(usize, Part<'a>)]) {
         for (number, _) in names {
             if let Some(verdict) = self.verdicts.get_mut(*number) {
                 *verdict = match verdict {

@@ -23,7 +23,7 @@ mod resolve;
 mod tree;
 mod view;
 
-pub use block::{Block, Event, Evidence, Unit};
+pub use block::{Block, Dated, Event, Evidence, Unit};
 pub use check::{Check, Footnote, Source};
 pub use fault::{Fault, FaultCode};
 pub use item::{DefinitionForm, DefinitionRef, FenceKind, FenceRef, HeadingRef, Item, Items, LinkRef, Lump};

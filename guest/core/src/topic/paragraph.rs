@@ -1,5 +1,6 @@
 //! A paragraph and what stands within it: citations, quotes, links, and the ids that make a block of it.
 
+use super::block::linked_block;
 use super::item::{LinkRef, Lump, links};
 use super::line::Part;
 use crate::ids::{BlockId, FootnoteLabel, is_label_byte};
@@ -43,6 +44,11 @@ impl<'a> ParagraphRef<'a> {
     /// Everything it cites, in order.
     pub fn citations(&self) -> Citations<'a> {
         Citations::new(self.text())
+    }
+
+    /// The ids of the blocks that its links name, in order. Whether they exist is not asked.
+    pub fn linked_blocks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        links_of_text(self.text()).filter_map(|link| linked_block(link.target().as_str()))
     }
 
     /// What it says, as a list shows it: no citations, no ids at its end, each run of white space one space. May be empty.

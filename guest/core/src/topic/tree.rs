@@ -18,13 +18,9 @@ impl<'a> Tree<'a> {
         topics.sort_by(|a, b| a.path().cmp(b.path()));
         let mut known: BTreeSet<&'a str> = BTreeSet::new();
         for topic in &mut topics {
-            let here: Vec<_> = topic.names().collect();
-            // An id that comes twice in a topic was told there.
-            let mut told = BTreeSet::new();
-            let taken = here.iter().filter(|(_, id)| known.contains(id.as_str()) && told.insert(id.as_str()));
-            let taken: Vec<_> = taken.copied().collect();
-            topic.take_out(&taken);
-            known.extend(here.iter().map(|(_, id)| id.as_str()));
+            let here: Vec<&'a str> = topic.names().map(|(_, id)| id.as_str()).collect();
+            topic.yield_to(&|id| known.contains(id));
+            known.extend(here);
         }
         Self { topics }
     }

@@ -8,9 +8,13 @@
 //! - [`RuntimeState`]: in which order claims were made, and what else `runtime.json` keeps;
 //! - [`CoreDraft`]: the part of the topics that an agent always sees, within a budget of tokens.
 //!
-//! All of it may be deleted and made again. Knows topics as values; must not know files, tokenizers or who asked.
+//! [`Derivation`] puts them together: which of them an edit changes, and what they become, at the cost of the edit.
+//!
+//! All of it may be deleted and made again. Knows topics as values, and the table of what is known of them; must not know
+//! files, tokenizers or who asked.
 
 mod core_view;
+mod derive;
 mod json;
 mod recent;
 mod relations;
@@ -18,6 +22,7 @@ mod runtime;
 mod timeline;
 
 pub use core_view::{CORE_FILE, CORE_TOPIC, CoreDraft, CoreView};
+pub use derive::{ChangedTopic, Derivation, Derived, ViewLimits};
 pub use recent::recent_events;
 pub use relations::relations;
 pub use runtime::RuntimeState;

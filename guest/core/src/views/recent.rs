@@ -19,7 +19,8 @@ pub fn recent_events(units: &[Unit], state: &RuntimeState, limit: usize) -> Stri
     out
 }
 
-fn line(unit: &Unit, order: u64, out: &mut String) {
+/// Adds a unit's line.
+pub(super) fn line(unit: &Unit, order: u64, out: &mut String) {
     let mut seen = BTreeSet::new();
     let whens = unit.evidence.iter().filter_map(|evidence| evidence.when).filter(|when| seen.insert(*when));
     let whens = Json::texts(whens.map(|when| when.to_string()));

@@ -2,29 +2,38 @@
 
 use super::json::{Json, object};
 use crate::topic::Unit;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The file's content: for every unit the blocks its links name, and the same the other way round for blocks that any link
 /// names, a link to itself included. Everything in code-point order, each once.
 pub fn relations(units: &[Unit]) -> String {
-    let mut outbound: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut backlinks: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for unit in units {
-        let from = unit.id.as_str();
-        let targets = outbound.entry(from).or_default();
-        for target in &unit.relations {
-            targets.insert(target.as_str());
-            backlinks.entry(target.as_str()).or_default().insert(from);
-        }
+    relations_of(units.iter().map(|unit| (unit.id.as_str(), unit.relations.iter().map(|id| id.as_str()).collect())))
+}
+
+/// The same of ids of units, each with the blocks its links name.
+pub(super) fn relations_of<'u>(units: impl Iterator<Item = (&'u str, Vec<&'u str>)>) -> String {
+    // Sorted once, in the place of maps of sets: there may be a hundred thousand.
+    let mut outbound: Vec<(&str, Vec<&str>)> = units.collect();
+    outbound.sort_by_key(|(id, _)| *id);
+    let mut named: Vec<(&str, &str)> = Vec::new();
+    for (id, targets) in &mut outbound {
+        targets.sort_unstable();
+        targets.dedup();
+        named.extend(targets.iter().map(|target| (*target, *id)));
     }
+    named.sort_unstable();
+    named.dedup();
+    let backlinks = named.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
+        let (target, _) = same.first()?;
+        Some((*target, same.iter().map(|(_, from)| *from).collect()))
+    });
     let mut out = String::from("{\"backlinks\": ");
     write(backlinks, &mut out);
     out.push_str(", \"outbound\": ");
-    write(outbound, &mut out);
+    write(outbound.into_iter(), &mut out);
     out.push_str("}\n");
     out
 }
 
-fn write(relations: BTreeMap<&str, BTreeSet<&str>>, out: &mut String) {
-    object(relations.into_iter().map(|(id, others)| (id, Json::texts(others))), out);
+fn write<'u>(relations: impl Iterator<Item = (&'u str, Vec<&'u str>)>, out: &mut String) {
+    object(relations.map(|(id, others)| (id, Json::texts(others))), out);
 }

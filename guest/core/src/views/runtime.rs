@@ -69,12 +69,26 @@ impl RuntimeState {
         self.known.get(id).copied()
     }
 
+    /// Ids with their numbers, the greatest number first; of equal numbers in no order that means anything.
+    pub fn newest(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.order.iter().rev().map(|(id, number)| (id.as_str(), *number))
+    }
+
+    /// The number that the next new block gets.
+    pub fn next(&self) -> u64 {
+        self.order.last().map_or(0, |(_, number)| number.saturating_add(1))
+    }
+
     /// Gives numbers to blocks that have none: behind the greatest, in the order of `units`. Those of blocks that are gone
     /// stay taken.
     pub fn extend(&mut self, units: &[Unit]) {
-        let mut next = self.order.last().map_or(0, |(_, number)| number.saturating_add(1));
-        for unit in units {
-            let id = unit.id.as_str();
+        self.extend_ids(units.iter().map(|unit| unit.id.as_str()));
+    }
+
+    /// The same for ids.
+    pub fn extend_ids<'i>(&mut self, ids: impl IntoIterator<Item = &'i str>) {
+        let mut next = self.next();
+        for id in ids {
             if !self.known.contains_key(id) {
                 self.known.insert(id.to_owned(), next);
                 self.order.push((id.to_owned(), next));
@@ -85,13 +99,21 @@ impl RuntimeState {
 
     /// The file's content.
     pub fn write(&self) -> String {
+        self.write_with(&[])
+    }
+
+    /// The file's content once these ids, which have no number, have been given one each, in order.
+    pub fn write_with(&self, new: &[String]) -> String {
         let mut out = String::from("{\n  \"creation_order\": {");
-        for (at, (id, number)) in self.order.iter().enumerate() {
+        let known = self.order.iter().map(|(id, number)| (id, *number));
+        let numbers = (0..).map(|more| self.next().saturating_add(more));
+        for (at, (id, number)) in known.chain(new.iter().zip(numbers)).enumerate() {
             out.push_str(if at == 0 { "\n    " } else { ",\n    " });
             quote(id, &mut out);
-            out.push_str(&format!(": {number}"));
+            out.push_str(": ");
+            out.push_str(&number.to_string());
         }
-        out.push_str(if self.order.is_empty() { "}" } else { "\n  }" });
+        out.push_str(if self.order.is_empty() && new.is_empty() { "}" } else { "\n  }" });
         for ((name, _), value) in MEMBERS.iter().zip(&self.members) {
             out.push_str(&format!(",\n  \"{name}\": "));
             // A value that came from JSON can be written as JSON.

@@ -1,53 +1,53 @@
 //! `timeline/`: a file for each time that something is evidence of.
 
 use super::core_view::has_scheme;
-use crate::ids::{EvidenceTime, SourceRef};
-use crate::topic::{Evidence, Unit};
+use crate::ids::EvidenceTime;
+use crate::topic::{Dated, Unit};
 use std::collections::BTreeMap;
 
-/// The rows of every time, not yet written: whoever knows which times changed writes those alone.
+/// The rows of times, each file not yet put together: whoever knows which times changed asks for those alone.
 #[derive(Clone, Debug, Default)]
-pub struct Timeline<'u> {
-    days: BTreeMap<EvidenceTime, Vec<Row<'u>>>,
+pub struct Timeline {
+    days: BTreeMap<EvidenceTime, Vec<Row>>,
 }
 
-/// What a unit says of a time: the text that speaks for it, and what that rests on.
-#[derive(Clone, Copy, Debug)]
-struct Row<'u> {
-    unit: &'u Unit,
-    quote: &'u str,
-    refs: &'u [SourceRef],
-    labels: &'u [String],
-    links: &'u [String],
+/// What a unit says of a time.
+#[derive(Clone, Debug)]
+struct Row {
+    /// The first source it rests on, by name; rows go by that, and then by the unit's id.
+    source: Option<String>,
+    id: String,
+    /// Its line.
+    text: String,
 }
 
-impl<'u> Row<'u> {
-    /// Those of a unit, each with its time. A claim of the older kind is one piece, all of it of one time.
-    fn of(unit: &'u Unit) -> impl Iterator<Item = (EvidenceTime, Self)> {
-        let older = unit.evidence.is_empty().then_some(unit.when).flatten().map(|when| {
-            let (refs, labels, links) = (&unit.refs, &unit.labels, &unit.links);
-            (when, Self { unit, quote: &unit.content, refs, labels, links })
-        });
-        let piece = move |evidence: &'u Evidence| {
-            let Evidence { quote, refs, labels, links, .. } = evidence;
-            Some((evidence.when?, Self { unit, quote, refs, labels, links }))
-        };
-        unit.evidence.iter().filter_map(piece).chain(older)
+impl Row {
+    fn new(unit: &Unit, piece: Dated<'_>) -> Self {
+        let up = "../".repeat(depth(piece.when));
+        let (topic, id) = (unit.topic.as_str(), unit.id.as_str());
+        let mark = if id.starts_with("mem_") { "" } else { "^" };
+        let mut text = format!("\n{} [Topic]({up}{topic}#{mark}{id})", piece.quote);
+        for (label, link) in piece.labels.iter().zip(piece.links) {
+            text.push_str(&format!(" [{label}]({})", rebased(unit, link, &up)));
+        }
+        text.push('\n');
+        Self { source: piece.refs.first().map(ToString::to_string), id: id.to_owned(), text }
     }
 }
 
-impl<'u> Timeline<'u> {
-    /// Of these units. Evidence without a time is in no file.
-    pub fn of(units: impl IntoIterator<Item = &'u Unit>) -> Self {
-        let mut days: BTreeMap<EvidenceTime, Vec<_>> = BTreeMap::new();
-        for (when, row) in units.into_iter().flat_map(Row::of) {
-            days.entry(when).or_default().push(row);
+impl Timeline {
+    /// Of these units, all of their times. Evidence without a time is in no file.
+    pub fn of<'u>(units: impl IntoIterator<Item = &'u Unit>) -> Self {
+        let mut timeline = Self::default();
+        units.into_iter().for_each(|unit| timeline.add(unit, &|_| true));
+        timeline
+    }
+
+    /// Adds what a unit says of the times that are wanted. Units come in their order.
+    pub fn add(&mut self, unit: &Unit, wanted: &dyn Fn(EvidenceTime) -> bool) {
+        for piece in unit.dated().filter(|piece| wanted(piece.when)) {
+            self.days.entry(piece.when).or_default().push(Row::new(unit, piece));
         }
-        for rows in days.values_mut() {
-            // Stable: evidence of one unit that names the same source first keeps its order.
-            rows.sort_by_cached_key(|row| (row.refs.first().map(ToString::to_string), row.unit.id.as_str()));
-        }
-        Self { days }
     }
 
     /// The times there are files for.
@@ -57,19 +57,12 @@ impl<'u> Timeline<'u> {
 
     /// Path and content of one time's file; none if nothing is evidence of that time.
     pub fn file(&self, when: EvidenceTime) -> Option<(String, String)> {
-        let rows = self.days.get(&when)?;
-        let path = path_of(when)?;
-        let up = "../".repeat(path.matches('/').count());
+        let mut rows: Vec<&Row> = self.days.get(&when)?.iter().collect();
+        // Stable: evidence of one unit that names the same source first keeps its order.
+        rows.sort_by(|a, b| (&a.source, &a.id).cmp(&(&b.source, &b.id)));
+        let path = timeline_path(when)?;
         let mut out = format!("# {when}\n");
-        for row in rows {
-            let (topic, id) = (row.unit.topic.as_str(), row.unit.id.as_str());
-            let mark = if id.starts_with("mem_") { "" } else { "^" };
-            out.push_str(&format!("\n{} [Topic]({up}{topic}#{mark}{id})", row.quote));
-            for (label, link) in row.labels.iter().zip(row.links) {
-                out.push_str(&format!(" [{label}]({})", rebased(row.unit, link, &up)));
-            }
-            out.push('\n');
-        }
+        rows.iter().for_each(|row| out.push_str(&row.text));
         Some((path, out))
     }
 
@@ -79,8 +72,13 @@ impl<'u> Timeline<'u> {
     }
 }
 
+/// How many directories the file of a time lies below the workspace.
+fn depth(when: EvidenceTime) -> usize {
+    timeline_path(when).map_or(0, |path| path.matches('/').count())
+}
+
 /// Where the file of a time lies: `timeline/2026/01/02.md`, `timeline/2026/01.md`, `timeline/2026.md`.
-fn path_of(when: EvidenceTime) -> Option<String> {
+pub(super) fn timeline_path(when: EvidenceTime) -> Option<String> {
     (when != EvidenceTime::Undated).then(|| format!("timeline/{}.md", when.to_string().replace('-', "/")))
 }
 

@@ -1,9 +1,8 @@
 //! The topics as they are before an edit.
 
-use super::super::block::linked_block;
 use super::super::check::is_older;
 use super::super::item::{DefinitionRef, Item, Items};
-use super::super::paragraph::{Ending, links_of_text};
+use super::super::paragraph::Ending;
 use crate::ids::TopicPath;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +66,7 @@ impl<'a> Snapshot<'a> {
                     for id in ids {
                         self.ids.entry(id).or_default().insert(path.clone());
                     }
-                    for id in links_of_text(paragraph.text()).filter_map(|link| linked_block(link.target().as_str())) {
+                    for id in paragraph.linked_blocks() {
                         self.links.entry(id).or_default().insert(path.clone());
                     }
                 }

@@ -1,0 +1,480 @@
+//! What is known of one topic, and how it is written.
+//!
+//! Counts are written seven bits a byte, the lowest first. A name is its length as a count, and its text.
+//!
+//! ```text
+//! 32  digest of the file
+//! 1   flags: 1 it is text; 2 no fault for which a strict reading refuses it
+//! n   references: count; each kind (1) and name: 0 a record, in the v2 archive it belongs to; 1 in the older archive;
+//!     2 a handle, which leads to no file; 3 a record at a path (name) and anchor (name) that its id does not give
+//! n   places without a record: count; each path (name) and anchor (name)
+//! n   times: count; each name and a check (8) over all that the topic says of the time
+//! n   labels of definitions: count; each a name
+//! n   ids of blocks that links name: count; each a name
+//! n   paragraphs that have ids: count; each flags (1: 1 sound) and blocks: count; each of three lists, a count first:
+//!     names of ids; numbers of links; numbers of references
+//! ```
+
+use super::super::bytes::{Check, Reader, check, put_count, put_counted_text};
+use crate::digest::{Digest, FileHasher};
+use crate::ids::{EvidenceTime, SourceId, SourceRef, TopicPath};
+use crate::topic::{Check as Looked, Item, Items, Sources, TopicRef};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+const IS_TEXT: u8 = 1;
+const IS_SOUND: u8 = 2;
+
+const IN_V2: u8 = 0;
+const IN_OLDER: u8 = 1;
+const HANDLE: u8 = 2;
+const ELSEWHERE: u8 = 3;
+
+/// What is found out of one topic at one time, to be kept in a [`TopicTable`](super::TopicTable).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicNote {
+    pub(super) path: TopicPath,
+    /// None: there is no such topic.
+    pub(super) body: Option<Vec<u8>>,
+}
+
+impl TopicNote {
+    /// Of a topic's text; `sources` answers for the archives as they are.
+    pub fn read(path: &TopicPath, text: &str, sources: &dyn Sources) -> Self {
+        let recorder = Recorder { sources, answers: RefCell::default() };
+        let looked = Looked::new(path.clone(), TopicRef::parse(text), &recorder);
+        Self {
+            path: path.clone(),
+            body: Some(write(&looked, digest_of(text.as_bytes()), recorder.answers.into_inner())),
+        }
+    }
+
+    /// Of a topic that is not UTF-8: it has no blocks.
+    pub fn unreadable(path: &TopicPath, digest: Digest) -> Self {
+        let mut body = digest.0.to_vec();
+        body.extend_from_slice(&[0; 7]);
+        Self { path: path.clone(), body: Some(body) }
+    }
+
+    /// Of a topic that is no longer there.
+    pub fn gone(path: &TopicPath) -> Self {
+        Self { path: path.clone(), body: None }
+    }
+
+    /// The topic it is about.
+    pub fn path(&self) -> &TopicPath {
+        &self.path
+    }
+
+    /// What it says; none if the topic is gone.
+    pub fn entry(&self) -> Option<TopicEntry<'_>> {
+        TopicEntry::read(self.body.as_deref()?)
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> Digest {
+    let mut hasher = FileHasher::new();
+    hasher.push(bytes);
+    hasher.finish().root
+}
+
+/// Hands questions on and keeps what was answered.
+struct Recorder<'s> {
+    sources: &'s dyn Sources,
+    answers: RefCell<BTreeMap<(String, String), Option<SourceId>>>,
+}
+
+impl Sources for Recorder<'_> {
+    fn record_at(&self, path: &str, anchor: &str) -> Option<SourceId> {
+        let key = (path.to_owned(), anchor.to_owned());
+        if let Some(known) = self.answers.borrow().get(&key) {
+            return known.clone();
+        }
+        let answer = self.sources.record_at(path, anchor);
+        self.answers.borrow_mut().insert(key, answer.clone());
+        answer
+    }
+}
+
+/// What is said once of many blocks: each gets a number.
+#[derive(Default)]
+struct Numbered<'a> {
+    numbers: BTreeMap<&'a str, usize>,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Numbered<'a> {
+    fn number(&mut self, name: &'a str) -> usize {
+        *self.numbers.entry(name).or_insert_with(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_count(out, self.names.len());
+        self.names.iter().for_each(|name| put_counted_text(out, name));
+    }
+}
+
+fn write(looked: &Looked<'_>, digest: Digest, answers: BTreeMap<(String, String), Option<SourceId>>) -> Vec<u8> {
+    let mut out = digest.0.to_vec();
+    out.push(if looked.first_strict().is_none() { IS_TEXT | IS_SOUND } else { IS_TEXT });
+
+    let mut refs = Numbered::default();
+    let mut written = Vec::new();
+    for ((path, anchor), id) in &answers {
+        let Some(id) = id else { continue };
+        refs.number(id.as_str());
+        let usual = id.anchor() == *anchor;
+        let kind = if usual && id.v2_path() == *path {
+            IN_V2
+        } else if usual && id.legacy_path() == *path {
+            IN_OLDER
+        } else {
+            ELSEWHERE
+        };
+        written.push((kind, id.as_str(), path, anchor));
+    }
+    // A record that two places lead to stands there twice, and has the number of the first.
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, (_, name, ..)) in written.iter().enumerate() {
+        numbers.entry(name).or_insert(number);
+    }
+    let sources = looked.footnotes().iter().flat_map(|footnote| footnote.sources());
+    let mut handles = Vec::new();
+    for name in sources.filter_map(|source| source.evidence()).map(SourceRef::as_str) {
+        let next = written.len() + handles.len();
+        numbers.entry(name).or_insert_with(|| {
+            handles.push(name);
+            next
+        });
+    }
+    put_count(&mut out, written.len() + handles.len());
+    for (kind, name, path, anchor) in &written {
+        out.push(*kind);
+        put_counted_text(&mut out, name);
+        if *kind == ELSEWHERE {
+            put_counted_text(&mut out, path);
+            put_counted_text(&mut out, anchor);
+        }
+    }
+    for name in &handles {
+        out.push(HANDLE);
+        put_counted_text(&mut out, name);
+    }
+
+    let missing: Vec<_> = answers.iter().filter(|(_, id)| id.is_none()).map(|(place, _)| place).collect();
+    put_count(&mut out, missing.len());
+    for (path, anchor) in missing {
+        put_counted_text(&mut out, path);
+        put_counted_text(&mut out, anchor);
+    }
+
+    let times = times_of(looked);
+    put_count(&mut out, times.len());
+    for (time, said) in &times {
+        put_counted_text(&mut out, &time.to_string());
+        out.extend_from_slice(&check(&[said]));
+    }
+
+    let mut labels = Numbered::default();
+    for item in Items::new(looked.topic().text()) {
+        match item {
+            Item::Definition(definition) => {
+                labels.number(definition.label().as_str());
+            }
+            Item::Fence(fence) => {
+                for definition in fence.definitions() {
+                    labels.number(definition.label().as_str());
+                }
+            }
+            Item::Blank(_) | Item::Heading(_) | Item::Comment(_) | Item::Paragraph(_) => {}
+        }
+    }
+    labels.write(&mut out);
+
+    let mut links = Numbered::default();
+    for id in looked.topic().paragraphs().flat_map(|paragraph| paragraph.linked_blocks()) {
+        links.number(id);
+    }
+    links.write(&mut out);
+    write_paragraphs(looked, &links, &numbers, &mut out);
+    out
+}
+
+/// All that the topic says of each time, in order, so that it can be told whether that changed.
+fn times_of(looked: &Looked<'_>) -> BTreeMap<EvidenceTime, Vec<u8>> {
+    let mut times: BTreeMap<EvidenceTime, Vec<u8>> = BTreeMap::new();
+    for unit in looked.blocks().flat_map(|block| block.units(0)) {
+        for piece in unit.dated() {
+            let said = times.entry(piece.when).or_default();
+            put_counted_text(said, unit.id.as_str());
+            put_counted_text(said, piece.quote);
+            for list in [piece.labels, piece.links] {
+                put_count(said, list.len());
+                list.iter().for_each(|text| put_counted_text(said, text));
+            }
+            put_count(said, piece.refs.len());
+            piece.refs.iter().for_each(|one| put_counted_text(said, one.as_str()));
+        }
+    }
+    times
+}
+
+fn write_paragraphs(looked: &Looked<'_>, links: &Numbered<'_>, refs: &BTreeMap<&str, usize>, out: &mut Vec<u8>) {
+    let mut paragraphs: Vec<(usize, Vec<u8>, usize)> = Vec::new();
+    for block in looked.all_blocks() {
+        if paragraphs.last().is_none_or(|(number, ..)| *number != block.number()) {
+            paragraphs.push((block.number(), Vec::new(), 0));
+        }
+        let Some((_, out, blocks)) = paragraphs.last_mut() else { continue };
+        *blocks += 1;
+        put_count(out, block.ids().len());
+        block.ids().iter().for_each(|id| put_counted_text(out, id.as_str()));
+        let relations = block.relations();
+        let numbers: Vec<usize> = relations.iter().filter_map(|id| links.numbers.get(id.as_str()).copied()).collect();
+        put_numbers(out, &numbers);
+        let numbers: Vec<usize> = block.evidence().filter_map(|one| refs.get(one.as_str()).copied()).collect();
+        put_numbers(out, &numbers);
+    }
+    put_count(out, paragraphs.len());
+    for (number, written, blocks) in paragraphs {
+        out.push(u8::from(looked.is_sound(number)));
+        put_count(out, blocks);
+        out.extend_from_slice(&written);
+    }
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: &[usize]) {
+    put_count(out, numbers.len());
+    numbers.iter().for_each(|number| put_count(out, *number));
+}
+
+/// A name, and where it stands in what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name<'b> {
+    pub(super) text: &'b str,
+    pub(super) at: usize,
+}
+
+/// A reference of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ref<'b> {
+    pub(super) name: Name<'b>,
+    kind: u8,
+    /// Path and anchor of one that is elsewhere.
+    place: (&'b str, &'b str),
+}
+
+impl Ref<'_> {
+    /// Where its record is looked for: the archive's path and the anchor. None: a handle.
+    pub(super) fn place(&self) -> Option<(String, String)> {
+        match self.kind {
+            HANDLE => None,
+            ELSEWHERE => Some((self.place.0.to_owned(), self.place.1.to_owned())),
+            kind => {
+                let id = SourceId::parse(self.name.text).ok()?;
+                let path = if kind == IN_V2 { id.v2_path() } else { id.legacy_path() };
+                Some((path, id.anchor()))
+            }
+        }
+    }
+
+    /// The same without the anchor, which costs a hash.
+    pub(super) fn archive(&self) -> Option<String> {
+        match self.kind {
+            HANDLE => None,
+            ELSEWHERE => Some(self.place.0.to_owned()),
+            kind => {
+                let id = SourceId::parse(self.name.text).ok()?;
+                Some(if kind == IN_V2 { id.v2_path() } else { id.legacy_path() })
+            }
+        }
+    }
+
+    /// What all records of the same archive share, if that is told by the id.
+    pub(super) fn conversation(&self) -> Option<(u8, &str)> {
+        let mut slashes = self.name.text.match_indices('/');
+        let (end, _) = slashes.nth(1)?;
+        (self.kind == IN_V2 || self.kind == IN_OLDER).then_some((self.kind, self.name.text.get(..end)?))
+    }
+}
+
+/// What is known of one topic.
+#[derive(Clone, Debug)]
+pub struct TopicEntry<'b> {
+    digest: Digest,
+    flags: u8,
+    pub(super) refs: Vec<Ref<'b>>,
+    pub(super) missing: Vec<(&'b str, &'b str)>,
+    pub(super) times: Vec<(Name<'b>, Check)>,
+    pub(super) labels: Vec<Name<'b>>,
+    pub(super) links: Vec<Name<'b>>,
+    pub(super) paragraphs: Vec<ParagraphEntry<'b>>,
+}
+
+/// A paragraph that has ids.
+#[derive(Clone, Debug)]
+pub(super) struct ParagraphEntry<'b> {
+    pub(super) sound: bool,
+    pub(super) blocks: Vec<BlockEntry<'b>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct BlockEntry<'b> {
+    pub(super) ids: Vec<Name<'b>>,
+    links: Vec<usize>,
+    refs: Vec<usize>,
+}
+
+/// A block of a topic.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownBlock<'e, 'b> {
+    entry: &'e TopicEntry<'b>,
+    block: &'e BlockEntry<'b>,
+    paragraph: usize,
+    sound: bool,
+}
+
+impl<'e, 'b> KnownBlock<'e, 'b> {
+    /// Its ids, its own last.
+    pub fn ids(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
+        self.block.ids.iter().map(|name| name.text)
+    }
+
+    /// Which of the topic's paragraphs that have ids it stands in. Blocks of the older kind share one.
+    pub fn paragraph(&self) -> usize {
+        self.paragraph
+    }
+
+    /// Whether it is sound, as far as its own topic goes.
+    pub fn is_sound(&self) -> bool {
+        self.sound
+    }
+
+    /// The blocks its links name, each once, in order.
+    pub fn links(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
+        let links = &self.entry.links;
+        self.block.links.iter().filter_map(|number| links.get(*number).map(|name| name.text))
+    }
+
+    /// What it rests on, each once, in order.
+    pub fn refs(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
+        let refs = &self.entry.refs;
+        self.block.refs.iter().filter_map(|number| refs.get(*number).map(|one| one.name.text))
+    }
+}
+
+impl<'b> TopicEntry<'b> {
+    /// Reads what a note wrote; none if it is not that.
+    pub(super) fn read(body: &'b [u8]) -> Option<Self> {
+        let mut reader = Cursor { reader: Reader(body), length: body.len() };
+        let digest = Digest(reader.reader.array()?);
+        let [flags] = reader.reader.array::<1>()?;
+        let refs = reader.list(|reader| {
+            let [kind] = reader.reader.array::<1>()?;
+            let name = reader.name()?;
+            let place = match kind {
+                IN_V2 | IN_OLDER | HANDLE => ("", ""),
+                ELSEWHERE => (reader.name()?.text, reader.name()?.text),
+                _ => return None,
+            };
+            Some(Ref { name, kind, place })
+        })?;
+        let missing = reader.list(|reader| Some((reader.name()?.text, reader.name()?.text)))?;
+        let times = reader.list(|reader| Some((reader.name()?, reader.reader.array()?)))?;
+        let labels = reader.list(Cursor::name)?;
+        let links = reader.list(Cursor::name)?;
+        let paragraphs = reader.list(|reader| {
+            let sound = reader.reader.array::<1>()? == [1];
+            let blocks = reader.list(|reader| {
+                Some(BlockEntry {
+                    ids: reader.list(Cursor::name)?,
+                    links: reader.list(|reader| reader.reader.count())?,
+                    refs: reader.list(|reader| reader.reader.count())?,
+                })
+            })?;
+            Some(ParagraphEntry { sound, blocks })
+        })?;
+        reader.reader.end()?;
+        Some(Self { digest, flags, refs, missing, times, labels, links, paragraphs })
+    }
+
+    /// The digest of the file it is about.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether the file is UTF-8.
+    pub fn is_text(&self) -> bool {
+        self.flags & IS_TEXT != 0
+    }
+
+    /// Whether a strict reading takes it, as far as the topic alone goes.
+    pub fn is_sound(&self) -> bool {
+        self.flags & IS_SOUND != 0
+    }
+
+    /// Its blocks, sound or not, in order.
+    pub fn blocks<'e>(&'e self) -> impl Iterator<Item = KnownBlock<'e, 'b>> {
+        self.paragraphs.iter().enumerate().flat_map(move |(number, paragraph)| {
+            let sound = paragraph.sound;
+            paragraph.blocks.iter().map(move |block| KnownBlock { entry: self, block, paragraph: number, sound })
+        })
+    }
+
+    /// Every id in it, blocks' and older ones', sound or not, in order; one that comes twice, twice.
+    pub fn ids(&self) -> impl Iterator<Item = &'b str> {
+        self.paragraphs.iter().flat_map(|paragraph| &paragraph.blocks).flat_map(|block| &block.ids).map(|id| id.text)
+    }
+
+    /// The times of its sound blocks' evidence, ascending, each with a check over all that it says of the time.
+    pub fn times(&self) -> impl Iterator<Item = (EvidenceTime, [u8; 8])> {
+        self.times.iter().filter_map(|(time, said)| Some((EvidenceTime::parse(time.text)?, *said)))
+    }
+
+    /// What its footnotes name, each once.
+    pub fn refs(&self) -> BTreeSet<&'b str> {
+        self.refs.iter().map(|one| one.name.text).collect()
+    }
+
+    /// What the archives answered when it was read, so that it can be read again without asking them.
+    pub fn sources(&self) -> Answers {
+        let found = self.refs.iter().filter_map(|one| Some((one.place()?, SourceId::parse(one.name.text).ok()?)));
+        Answers(found.collect())
+    }
+}
+
+/// What archives answered once.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(BTreeMap<(String, String), SourceId>);
+
+impl Sources for Answers {
+    fn record_at(&self, path: &str, anchor: &str) -> Option<SourceId> {
+        self.0.get(&(path.to_owned(), anchor.to_owned())).cloned()
+    }
+}
+
+/// Reads, and knows where.
+struct Cursor<'b> {
+    reader: Reader<'b>,
+    length: usize,
+}
+
+impl<'b> Cursor<'b> {
+    fn name(&mut self) -> Option<Name<'b>> {
+        let at = self.length - self.reader.0.len();
+        Some(Name { text: self.reader.counted_text()?, at })
+    }
+
+    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.reader.count()?;
+        // Nothing takes less than a byte.
+        let mut list = Vec::with_capacity(count.min(self.reader.0.len()));
+        for _ in 0..count {
+            list.push(one(self)?);
+        }
+        Some(list)
+    }
+}
