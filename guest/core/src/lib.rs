@@ -9,6 +9,7 @@
 //! session            what a call does
 //!   -> search        index, query, ranking
 //!      import        exports of other programs, a conversation at a time
+//!      update        from a request to what is committed, or why not
 //!     -> views       what is derived from topics
 //!       -> table     what was found out, kept for the next time
 //!         -> trust     who may do what, what may be built on, who may see it
@@ -35,4 +36,5 @@ pub mod text;
 pub mod time;
 pub mod topic;
 pub mod trust;
+pub mod update;
 pub mod views;

@@ -1,7 +1,7 @@
-//! Rows of `ids.jsonl` that are about sources: locations, speakers, labels, metadata; about workspaces: their id and
-//! the flat revision; and about times.
+//! Rows of `ids.jsonl` that are about sources: locations, speakers, labels, metadata, those that an update quotes; about
+//! workspaces: their id and the flat revision; about ids that are given; and about times.
 //!
-//! One row is one value; its `kind` says which rule it is about. Kinds of edits come with their modules.
+//! One row is one value; its `kind` says which rule it is about.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,14 @@ use recollex_core::session::WorkspaceId;
 use recollex_core::source::{Batch, BatchError, Limits, NewRecord};
 use recollex_core::text::identity_part;
 use recollex_core::topic::edit::Mint;
+use recollex_core::trust::Authority;
+use recollex_core::update::{
+    Caller, DEFAULT_PROVIDER, Draft, Limits as UpdateLimits, Proposal, ProposedEdit, Provenance, QuotedSource, Request,
+    quoted_records,
+};
 use serde_json::{Value, json};
 
+use crate::update::given_provenance;
 use crate::{Input, Malformed, Observed, Outcome};
 
 /// The runtime directory's file that counts in a revision.
@@ -29,6 +35,8 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         "source_meta" => source_meta(&input.field("value")?)?,
         "revision" => revision(input)?,
         "stable_local_id" => stable_id(input)?,
+        "provenance" => provenance(input)?,
+        "update_source_id" => quoted_sources(input)?,
         "temporal" => temporal(input.field("value")?.text()?),
         "lexical_event_id" => lexical_event_id(input)?,
         "workspace_id" => workspace_id(input.field("file")?.optional_text()?),
@@ -163,4 +171,83 @@ fn stable_id(input: &Input<'_>) -> Result<Value, Malformed> {
     let mint = |more: &[&str]| Mint::default().id(seed, prefix, DIGITS, |id| used.contains(&id) || more.contains(&id));
     let first = mint(&[]);
     Ok(json!({"first": first, "second_when_first_used": mint(&[&first])}))
+}
+
+/// What of an authority goes with sources that are quoted on it.
+fn provenance(input: &Input<'_>) -> Result<Value, Malformed> {
+    let authority = Authority::read(input.field("authority")?.value());
+    let Some(found) = Provenance::new(authority, input.field("origin_id")?.text()?) else {
+        return Ok(json!({"error": {"code": refusal_without_authority(input)?}}));
+    };
+    Ok(json!({
+        "principal_id": found.principal_id,
+        "speaker_kind": found.speaker_kind,
+        "speaker_id": found.speaker_id,
+        "authority_tier": found.authority_tier,
+        "origin_id": found.origin_id,
+        "speaker_display": found.speaker_display,
+    }))
+}
+
+/// A request that quotes something and changes nothing that matters.
+fn quoting(input: &Input<'_>, sources: Vec<QuotedSource>) -> Result<Request, Malformed> {
+    let proposal = Proposal {
+        base_revision: "r".to_owned(),
+        edit: ProposedEdit::Changes(vec![("topics/a.md".to_owned(), None)]),
+        sources,
+        commit_message: None,
+        removed_blocks: Vec::new(),
+    };
+    Request::new(proposal, &UpdateLimits::default()).map_err(|faults| input.fault(format!("{faults:?}")))
+}
+
+/// The code with which sources are refused that nobody vouches for.
+fn refusal_without_authority(input: &Input<'_>) -> Result<&'static str, Malformed> {
+    let source = QuotedSource {
+        label: "new-source-a".to_owned(),
+        role: "user".to_owned(),
+        content: "hello".to_owned(),
+        observed_at: None,
+    };
+    let request = quoting(input, vec![source])?;
+    match Draft::new(request, Caller::default(), DEFAULT_PROVIDER, &Limits::default()) {
+        Ok(_) => Err(input.fault("quoted on nobody's authority")),
+        Err(rejection) => Ok(rejection.code().as_str()),
+    }
+}
+
+/// The records that quoted sources become.
+fn quoted_sources(input: &Input<'_>) -> Result<Value, Malformed> {
+    let given = input.field("provenance")?;
+    let provenance = given_provenance(&given)?.ok_or_else(|| given.fault("no provenance"))?;
+    let mut sources = Vec::new();
+    for source in input.field("sources")?.elements()? {
+        let observed_at = source.maybe("observed_at").map(|at| at.text().map(str::to_owned)).transpose()?;
+        sources.push(QuotedSource {
+            label: source.field("label")?.text()?.to_owned(),
+            role: source.field("role")?.text()?.to_owned(),
+            content: source.field("content")?.text()?.to_owned(),
+            observed_at,
+        });
+    }
+    let request = quoting(input, sources)?;
+    let record = |record: NewRecord| {
+        json!({
+            "provider": record.provider,
+            "thread_id": record.thread,
+            "message_id": record.id,
+            "ordinal": record.ordinal,
+            "role": record.role,
+            "content": record.text,
+            "timestamp": record.time,
+            "speaker_id": record.speaker_id,
+            "speaker_display": record.speaker_display,
+            "speaker_kind": record.speaker_kind,
+            "principal_id": record.principal,
+            "authority_tier": record.tier,
+            "trust_state": record.trust,
+            "source_id": format!("{}/{}/{}", record.provider, record.thread, record.id),
+        })
+    };
+    Ok(quoted_records(request.sources(), &provenance, DEFAULT_PROVIDER).into_iter().map(record).collect())
 }

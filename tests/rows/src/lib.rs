@@ -9,6 +9,7 @@
 mod archives;
 mod authority;
 mod compare;
+mod derived_files;
 mod frames_parse;
 mod frames_write;
 mod ids;
@@ -18,6 +19,7 @@ pub mod promote;
 mod topics_parse;
 mod topics_validate;
 pub mod unpaired;
+mod update;
 pub mod workload;
 
 use std::borrow::Cow;
@@ -62,6 +64,7 @@ const FILES: &[(&str, Runner)] = &[
     ("topics_parse", topics_parse::observe),
     ("topics_validate", topics_validate::observe),
     ("unpaired_archive", unpaired::observe),
+    ("update", update::observe),
 ];
 
 /// What one row came to once it was held against its expectation.

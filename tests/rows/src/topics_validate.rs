@@ -5,17 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::ids::{SourceRef, TopicPath, is_internal_path};
-use recollex_core::topic::edit::{Edit, EditFault, EditReason, Planned, Snapshot, plan};
-use recollex_core::topic::{Check, TopicRef, Tree, Unit};
-use recollex_core::views::{RuntimeState, Timeline, recent_events, relations};
+use recollex_core::topic::edit::{Edit, EditFault, EditReason, Snapshot, plan};
 use serde_json::{Map, Value, json};
 
 use crate::archives::Archives;
+use crate::derived_files::after;
 use crate::{Input, Malformed, Observed, Outcome};
 
-const RUNTIME_FILE: &str = ".scriptorium/runtime.json";
-/// How many claims the observed program lists as recent.
-const RECENT: usize = 50;
 /// How many ids it names when blocks would disappear.
 const NAMED: usize = 5;
 
@@ -52,7 +48,7 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         Ok(planned) => planned,
         Err(faults) => return Ok(Outcome::Shown(refused(mode, &faults))),
     };
-    let after = after(&files, &planned);
+    let after = after(&files, &planned.topics);
     let mut shown = Map::new();
     let changed = |path: &&String| files.get(path.as_str()).copied() != after.get(*path).map(String::as_str);
     match mode {
@@ -112,37 +108,4 @@ fn refused(mode: &str, faults: &[EditFault]) -> Value {
         })
     });
     json!({"ok": false, "error": error, "unchanged": true, "faults": faults.collect::<Vec<_>>()})
-}
-
-/// The workspace's files with the edit made and everything derived from topics made anew.
-fn after(files: &BTreeMap<&str, &str>, planned: &Planned) -> BTreeMap<String, String> {
-    let mut after: BTreeMap<String, String> = files
-        .iter()
-        .filter(|(path, _)| !path.starts_with("timeline/"))
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-        .collect();
-    let before = units(&after);
-    for (path, text) in &planned.topics {
-        match text {
-            Some(text) => drop(after.insert(path.to_string(), text.clone())),
-            None => drop(after.remove(path.as_str())),
-        }
-    }
-    let now = units(&after);
-    let mut state = RuntimeState::read(files.get(RUNTIME_FILE).copied().unwrap_or_default());
-    state.extend(&before);
-    state.extend(&now);
-    after.insert(RUNTIME_FILE.to_owned(), state.write());
-    after.insert("relations.json".to_owned(), relations(&now));
-    after.insert("recent_events.jsonl".to_owned(), recent_events(&now, &state, RECENT));
-    after.extend(Timeline::of(&now).files());
-    after
-}
-
-fn units(files: &BTreeMap<String, String>) -> Vec<Unit> {
-    let archives = Archives::new(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())));
-    let topics = files
-        .iter()
-        .filter_map(|(path, text)| Some(Check::new(TopicPath::parse(path).ok()?, TopicRef::parse(text), &archives)));
-    Tree::new(topics.collect()).units()
 }

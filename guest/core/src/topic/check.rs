@@ -177,7 +177,7 @@ impl<'a> Check<'a> {
         self.all_blocks().flat_map(|block| block.ids().to_vec().into_iter().map(move |id| (block.number(), id)))
     }
 
-    /// Every block, sound or not, in order.
+    /// Every block, sound or not, in order; those of the older kind too.
     pub fn all_blocks(&self) -> impl Iterator<Item = Block<'_, 'a>> {
         self.verdicts.iter().enumerate().flat_map(|(number, verdict)| match verdict {
             Verdict::Block | Verdict::Faulty => Block::of_paragraph(self, number).into_iter().collect(),
@@ -454,7 +454,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Whether a paragraph without an id is of the older kind: it cites, nothing comes behind its last citation, and every
 /// label has an older id's form.
-pub(super) fn is_older(paragraph: ParagraphRef<'_>) -> bool {
+pub(crate) fn is_older(paragraph: ParagraphRef<'_>) -> bool {
     let mut groups = Groups::new(paragraph.text());
     let mut any = false;
     let older = groups.by_ref().all(|group| {

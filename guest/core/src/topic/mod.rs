@@ -24,10 +24,12 @@ mod tree;
 mod view;
 
 pub use block::{Block, Dated, Event, Evidence, Unit};
+pub(crate) use check::is_older;
 pub use check::{Check, Footnote, Source};
 pub use fault::{Fault, FaultCode};
 pub use item::{DefinitionForm, DefinitionRef, FenceKind, FenceRef, HeadingRef, Item, Items, LinkRef, Lump};
 pub use line::{Locator, Part};
+pub(crate) use paragraph::with_lf;
 pub use paragraph::{CitationRef, Citations, Ending, GroupRef, Groups, ParagraphRef};
 pub use resolve::{SourceTarget, Sources};
 pub use tree::Tree;

@@ -250,7 +250,7 @@ pub(super) fn without_citations(part: Part<'_>) -> Cow<'_, str> {
 }
 
 /// The text with its lines joined by LF.
-pub(super) fn with_lf(text: &str) -> Cow<'_, str> {
+pub(crate) fn with_lf(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }

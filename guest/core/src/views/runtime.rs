@@ -79,6 +79,14 @@ impl RuntimeState {
         self.order.last().map_or(0, |(_, number)| number.saturating_add(1))
     }
 
+    /// Where no block has a number yet: gives each its place among all units, which the ids of one block share.
+    pub fn seed(&mut self, units: &[Unit]) {
+        if self.order.is_empty() {
+            self.order = units.iter().map(|unit| (unit.id.as_str().to_owned(), unit.order as u64)).collect();
+            self.known = self.order.iter().cloned().collect();
+        }
+    }
+
     /// Gives numbers to blocks that have none: behind the greatest, in the order of `units`. Those of blocks that are gone
     /// stay taken.
     pub fn extend(&mut self, units: &[Unit]) {

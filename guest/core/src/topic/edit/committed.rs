@@ -12,6 +12,11 @@ pub trait Committed {
     /// A topic's text; none if there is no such topic, or it is not UTF-8.
     fn text(&self, path: &TopicPath) -> Option<&str>;
 
+    /// Whether there is such a topic, UTF-8 or not.
+    fn is_there(&self, path: &TopicPath) -> bool {
+        self.text(path).is_some()
+    }
+
     /// The topics in which a block has the id, sound or not; in the order of their paths. More than one is a fault that
     /// was there before.
     fn topics_of(&self, id: &str) -> Vec<TopicPath>;
@@ -27,6 +32,7 @@ pub trait Committed {
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot<'a> {
     topics: BTreeMap<TopicPath, &'a str>,
+    unreadable: BTreeSet<TopicPath>,
     ids: BTreeMap<&'a str, BTreeSet<TopicPath>>,
     labels: BTreeMap<&'a str, BTreeSet<TopicPath>>,
     links: BTreeMap<&'a str, BTreeSet<TopicPath>>,
@@ -41,6 +47,13 @@ impl<'a> Snapshot<'a> {
             snapshot.topics.insert(path, text);
         }
         snapshot
+    }
+
+    /// The same, and topics that are not UTF-8.
+    #[must_use]
+    pub fn with_unreadable(mut self, paths: impl IntoIterator<Item = TopicPath>) -> Self {
+        self.unreadable.extend(paths);
+        self
     }
 
     /// The topics, in order.
@@ -81,6 +94,10 @@ impl<'a> Snapshot<'a> {
 impl Committed for Snapshot<'_> {
     fn text(&self, path: &TopicPath) -> Option<&str> {
         self.topics.get(path).copied()
+    }
+
+    fn is_there(&self, path: &TopicPath) -> bool {
+        self.topics.contains_key(path) || self.unreadable.contains(path)
     }
 
     fn topics_of(&self, id: &str) -> Vec<TopicPath> {

@@ -156,7 +156,7 @@ pub fn plan(edit: &Edit<'_>, committed: &dyn Committed, evidence: &dyn Evidence)
         return Err(faults);
     }
 
-    for (path, _) in edit.topics.iter().filter(|(path, text)| text.is_none() && committed.text(path).is_some()) {
+    for (path, _) in edit.topics.iter().filter(|(path, text)| text.is_none() && committed.is_there(path)) {
         planned.topics.insert(path.clone(), None);
     }
     planned.topics.extend(relinked(edit, &placed, committed));
