@@ -38,6 +38,7 @@ const CORE: &[&str] = &[
     "topics_parse",
     "topics_validate",
     "unpaired_archive",
+    "update",
 ];
 
 #[test]

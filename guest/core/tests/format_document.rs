@@ -12,6 +12,7 @@ use recollex_core::source::{
 use recollex_core::topic::edit::EditReason;
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Verb};
+use recollex_core::update::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -386,6 +387,27 @@ fn reasons_of_edits_are_all_listed() {
     for reason in faults.chain(EditReason::OWN.iter().copied()) {
         let rows = table("Refusals");
         let row = rows.iter().find(|row| row[0] == code(reason.code())).expect("a row for the code");
+        assert!(row[1].split(", ").any(|listed| listed == code(reason.as_str())), "{reason:?}");
+    }
+}
+
+#[test]
+fn reasons_of_updates_are_all_listed() {
+    let listed: Vec<[String; 4]> = table("Reasons of updates")
+        .into_iter()
+        .map(|row| [row[0], row[1], row[2], row[3]].map(str::to_owned))
+        .collect();
+    let known: Vec<[String; 4]> = Reason::ALL
+        .iter()
+        .map(|reason| {
+            let code_of = code(reason.code().as_str());
+            [code(reason.as_str()), code_of, sentence(reason.what()), sentence(reason.remedy())]
+        })
+        .collect();
+    assert_eq!(listed, known);
+    for reason in Reason::ALL {
+        let rows = table("Refusals");
+        let row = rows.iter().find(|row| row[0] == code(reason.code().as_str())).expect("a row for the code");
         assert!(row[1].split(", ").any(|listed| listed == code(reason.as_str())), "{reason:?}");
     }
 }

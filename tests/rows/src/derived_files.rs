@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use recollex_core::ids::TopicPath;
 use recollex_core::topic::edit::Evidence as _;
 use recollex_core::topic::{Check, TopicRef, Tree, Unit};
-use recollex_core::views::{
-    CORE_FILE, CORE_TOPIC, CoreDraft, RuntimeState, Timeline, recent_events, relations,
-};
+use recollex_core::views::{CORE_FILE, CORE_TOPIC, CoreDraft, RuntimeState, Timeline, recent_events, relations};
 
 use crate::archives::Archives;
 

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use recollex_core::ids::{FlatRevision, TopicPath, is_internal_path, path_order};
 use recollex_core::source::{self, Batch, ExistingScan, Tier};
 use recollex_core::topic::edit::Snapshot;
-use recollex_core::update::{Caller, DEFAULT_PROVIDER, Draft, Fault, Limits, Plan, Provenance, Rejection, Request, Workspace};
+use recollex_core::update::{
+    Caller, DEFAULT_PROVIDER, Draft, Fault, Limits, Plan, Provenance, Rejection, Request, Workspace,
+};
 use serde_json::{Map, Value, json};
 
 use crate::archives::Archives;

@@ -5,8 +5,10 @@
 
 use core::fmt;
 
+use crate::ids::SourceId;
 use crate::source::Limits;
 use crate::trust::UnpairedLimits;
+use crate::update::{DEFAULT_PROVIDER, Limits as UpdateLimits};
 use crate::views::ViewLimits;
 
 /// What may be set, by name.
@@ -52,6 +54,10 @@ pub struct Settings {
     pub import_skipped: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
     pub lock_wait_ms: u64,
+    /// `update.provider`: under which provider sources are archived that an update quotes (D36).
+    pub update_provider: String,
+    /// `update.…`: what one update may be.
+    pub update: UpdateLimits,
     /// `unpaired.…`: what people who are not paired may have kept of what they say.
     pub unpaired: UnpairedLimits,
 }
@@ -116,6 +122,8 @@ pub enum Expected {
     Number(u64, u64),
     /// Any text that is not blank, of at most so many bytes.
     Text(u64),
+    /// A text that can be the provider in a source id, of at most so many bytes.
+    Provider(u64),
 }
 
 impl fmt::Display for Expected {
@@ -124,6 +132,7 @@ impl fmt::Display for Expected {
             Self::Words(words) => f.write_str(words),
             Self::Number(least, most) => write!(f, "a whole number from {least} to {most}"),
             Self::Text(most) => write!(f, "text of at most {most} bytes, not blank"),
+            Self::Provider(most) => write!(f, "a provider's name of at most {most} bytes"),
         }
     }
 }
@@ -188,6 +197,20 @@ const NUMBERS: &[Number] = &[
         range: (KIB, 64 * GIB),
         field: |s| &mut s.unpaired.channel_bytes,
     },
+    Number { name: UpdateLimits::SOURCES, default: 64, range: (1, 1000), field: |s| &mut s.update.sources },
+    Number {
+        name: UpdateLimits::SOURCE_BYTES,
+        default: 256_000,
+        range: (1, 64 * MIB),
+        field: |s| &mut s.update.source_bytes,
+    },
+    Number { name: UpdateLimits::CHANGES, default: 64, range: (1, 1000), field: |s| &mut s.update.changes },
+    Number {
+        name: UpdateLimits::CHANGE_BYTES,
+        default: 512_000,
+        range: (1, 64 * MIB),
+        field: |s| &mut s.update.change_bytes,
+    },
     Number { name: "import.skipped-max", default: 100, range: (0, 100_000), field: |s| &mut s.import_skipped },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
@@ -198,6 +221,8 @@ const CALLER: &str = "caller";
 const CALLERS: Expected = Expected::Words("`interactive` or `background`");
 const OWNER: &str = "owner.principal";
 const OWNER_BYTES_MAX: u64 = 1024;
+const PROVIDER: &str = "update.provider";
+const PROVIDER_BYTES_MAX: u64 = 64;
 const LOCK_WAIT: &str = "lock.wait-ms";
 const INTERACTIVE_WAIT_MS: u64 = 10_000;
 const BACKGROUND_WAIT_MS: u64 = 1_000;
@@ -225,6 +250,8 @@ impl Default for Settings {
             views: ViewLimits::default(),
             import_skipped: 0,
             lock_wait_ms: 0,
+            update_provider: DEFAULT_PROVIDER.to_owned(),
+            update: UpdateLimits::default(),
             unpaired: UnpairedLimits::default(),
         };
         for number in NUMBERS {
@@ -276,6 +303,13 @@ impl Settings {
             self.owner_principal = Some(value.to_owned());
             return Ok(());
         }
+        if name == PROVIDER {
+            if !is_provider(value) || value.len() as u64 > PROVIDER_BYTES_MAX {
+                return Err(wrong(PROVIDER, value, Expected::Provider(PROVIDER_BYTES_MAX)));
+            }
+            value.clone_into(&mut self.update_provider);
+            return Ok(());
+        }
         let Some(number) = NUMBERS.iter().find(|number| number.name == name) else {
             return Err(SettingError::Unknown { name: name.to_owned() });
         };
@@ -310,6 +344,7 @@ impl Settings {
             (BACKEND, "files".to_owned(), BACKENDS),
             (CALLER, "interactive".to_owned(), CALLERS),
             (OWNER, String::new(), Expected::Text(OWNER_BYTES_MAX)),
+            (PROVIDER, DEFAULT_PROVIDER.to_owned(), Expected::Provider(PROVIDER_BYTES_MAX)),
         ];
         words.into_iter().chain(
             NUMBERS.iter().map(|number| {
@@ -317,6 +352,11 @@ impl Settings {
             }),
         )
     }
+}
+
+/// Whether records can be archived under a provider of that name.
+fn is_provider(name: &str) -> bool {
+    SourceId::for_writing(&format!("{name}/t/m")).is_ok_and(|id| id.provider() == name)
 }
 
 fn wrong(name: &'static str, value: &str, expected: Expected) -> SettingError {
@@ -339,6 +379,7 @@ mod tests {
         assert_eq!(Settings::default().limits(), Limits::default());
         assert_eq!(Settings::default().unpaired, UnpairedLimits::default());
         assert_eq!(Settings::default().views, ViewLimits::default());
+        assert_eq!(Settings::default().update, UpdateLimits::default());
     }
 
     #[test]
@@ -380,6 +421,11 @@ mod tests {
         for blank in ["", " ", &"x".repeat(1025)] {
             assert!(matches!(Settings::parse([("owner.principal", blank)]), Err(SettingError::Value { .. })));
         }
+        for provider in ["", "..", "a/b", "a\nb", "a<b", &"x".repeat(65)] {
+            assert!(matches!(Settings::parse([("update.provider", provider)]), Err(SettingError::Value { .. })));
+        }
+        let named = Settings::parse([("update.provider", "我的 agent")]).unwrap();
+        assert_eq!(named.update_provider, "我的 agent");
         let named = Settings::parse([("owner.principal", "owner/install/1")]).unwrap();
         assert_eq!(named.owner_principal.as_deref(), Some("owner/install/1"));
     }

@@ -93,7 +93,8 @@ impl<'a> Document<'a> {
 
     /// The whole paragraph that a record stands in, if all records in it are among these.
     pub(super) fn with_neighbours(&self, found: Found, named: &BTreeSet<&str>) -> Found {
-        let Some(paragraph) = self.pieces.get(found.at).filter(|_| found.part.is_some()).and_then(Piece::paragraph) else {
+        let Some(paragraph) = self.pieces.get(found.at).filter(|_| found.part.is_some()).and_then(Piece::paragraph)
+        else {
             return found;
         };
         let all = paragraph.citations().all(|citation| named.contains(citation.label().as_str()));
@@ -154,7 +155,9 @@ impl<'a> Document<'a> {
         let Some(piece) = self.pieces.get_mut(found.at) else { return Entry::default() };
         let text = match &found.part {
             None => piece.text.trim_end_matches('\n').to_owned(),
-            Some(part) => piece.text.get(part.clone()).unwrap_or_default().trim_matches(crate::text::is_whitespace).to_owned(),
+            Some(part) => {
+                piece.text.get(part.clone()).unwrap_or_default().trim_matches(crate::text::is_whitespace).to_owned()
+            }
         };
         let cited = citations(&text);
         let rest = found.part.clone().map(|part| {
@@ -313,7 +316,9 @@ impl<'a> Document<'a> {
 
     fn cites(&self, label: &str) -> bool {
         let paragraphs = self.pieces.iter().filter(|piece| piece.kind == Kind::Paragraph);
-        paragraphs.into_iter().any(|piece| piece.text.contains("[^") && citations(&piece.text).iter().any(|one| one == label))
+        paragraphs
+            .into_iter()
+            .any(|piece| piece.text.contains("[^") && citations(&piece.text).iter().any(|one| one == label))
     }
 
     /// The first heading that stands under the most of these, itself included, and how many that are.

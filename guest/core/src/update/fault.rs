@@ -1,5 +1,7 @@
 //! Why an update is refused.
 
+use super::patch::Conflict;
+use crate::ids::TopicPath;
 use crate::source::Problem;
 use crate::topic::FaultCode;
 use crate::topic::edit::{EditFault, EditReason};
@@ -230,7 +232,7 @@ reasons! {
     /// A path leads out of the workspace.
     PathOutside = "path-outside", PathOutsideWorkspace,
         "the path leads out of the workspace",
-        "Give it relative to the workspace, without ..";
+        "Leave .. out, and give it relative to the workspace";
     /// A path is no topic's.
     NotATopic = "not-a-topic", ReadOnlyPath,
         "only topics can be edited, and this is the path of none",
@@ -385,11 +387,18 @@ impl Fault {
     pub(super) fn of_record(code: FaultCode, field: impl Into<String>) -> Self {
         Self {
             why: Why::Edit(EditReason::Topic(code)),
-            message: "the footnote could not be written: what a source is called stands in a link. Leave ] and line breaks \
+            message:
+                "the footnote could not be written: what a source is called stands in a link. Leave ] and line breaks \
                       out of it"
-                .to_owned(),
+                    .to_owned(),
             ..Self::at(Reason::WrongType, field)
         }
+    }
+
+    /// Of a patch that does not fit a topic.
+    pub(super) fn of_conflict(conflict: Conflict, path: &TopicPath) -> Self {
+        let line = conflict.line.map(|line| line as u64);
+        Self { line, expected: conflict.expected, ..Self::of(conflict.reason, path.as_str()).in_field("patch") }
     }
 
     pub(super) fn of_edit(fault: EditFault) -> Self {

@@ -89,7 +89,8 @@ impl Reader {
 
     fn wrong(&mut self, field: impl Into<String>, expected: &str) {
         let fault = Fault::at(Reason::WrongType, field);
-        self.faults.push(Fault { message: format!("{}: {expected} is wanted here", Reason::WrongType.what()), ..fault });
+        self.faults
+            .push(Fault { message: format!("{}: {expected} is wanted here", Reason::WrongType.what()), ..fault });
     }
 
     /// Tells of every field that is none of these.

@@ -27,7 +27,7 @@ mod transaction;
 
 pub use fault::{Code, Fault, Reason, Rejection, Why};
 pub use limits::Limits;
-pub use patch::{FilePatch, Patch};
+pub use patch::{Conflict, FilePatch, Patch};
 pub use quoted::{DEFAULT_PROVIDER, Provenance, quoted_records};
 pub use request::{
     DEFAULT_MESSAGE, Position, Proposal, ProposedDestination, ProposedEdit, ProposedOperation, ProposedRecord,

@@ -33,6 +33,17 @@ pub struct FilePatch {
     hunks: Vec<Hunk>,
 }
 
+/// Why a patch does not fit a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// In which way.
+    pub reason: Reason,
+    /// The line of the topic, from 1.
+    pub line: Option<usize>,
+    /// What the patch expects there, and what is there; none: the topic's end.
+    pub expected: Option<(String, Option<String>)>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Create,
@@ -126,12 +137,12 @@ impl FilePatch {
     ///
     /// # Errors
     /// The first place where the patch does not fit. Lines are those of the topic.
-    pub fn apply(&self, text: Option<&str>) -> Result<Option<String>, Fault> {
-        let conflict = |reason| Fault::of(reason, self.path.as_str()).in_field("patch");
+    pub fn apply(&self, text: Option<&str>) -> Result<Option<String>, Conflict> {
+        let conflict = |reason, line| Conflict { reason, line, expected: None };
         let text = match (self.kind, text) {
-            (Kind::Create, Some(_)) => return Err(conflict(Reason::TopicExists)),
+            (Kind::Create, Some(_)) => return Err(conflict(Reason::TopicExists, None)),
             (Kind::Create, None) => "",
-            (_, None) => return Err(conflict(Reason::NoSuchTopic)),
+            (_, None) => return Err(conflict(Reason::NoSuchTopic, None)),
             (Kind::Delete, Some(_)) => return Ok(None),
             (Kind::Modify, Some(text)) => text,
         };
@@ -146,10 +157,10 @@ impl FilePatch {
         for hunk in &self.hunks {
             let start = hunk.first_line();
             if start < at {
-                return Err(conflict(Reason::OverlappingHunks).in_line(start + 1));
+                return Err(conflict(Reason::OverlappingHunks, Some(start + 1)));
             }
             let Some(between) = old.get(at..start) else {
-                return Err(conflict(Reason::PastEnd).in_line(start + 1));
+                return Err(conflict(Reason::PastEnd, Some(start + 1)));
             };
             between.iter().for_each(|line| push(line));
             at = start;
@@ -162,7 +173,7 @@ impl FilePatch {
                 if found != Some(line) {
                     let reason = if found.is_none() { Reason::PastEnd } else { Reason::ContextMismatch };
                     let expected = Some((line.clone(), found.map(str::to_owned)));
-                    return Err(Fault { expected, ..conflict(reason).in_line(at + 1) });
+                    return Err(Conflict { expected, ..conflict(reason, Some(at + 1)) });
                 }
                 if *mark == Mark::Keep {
                     push(line);
@@ -347,7 +358,8 @@ impl<'t> Reader<'t> {
 }
 
 /// What lines may begin with that stand between the parts of a patch.
-const HEADS: &[&str] = &["diff ", "index ", "Index: ", "====", "new file mode ", "deleted file mode ", "similarity index "];
+const HEADS: &[&str] =
+    &["diff ", "index ", "Index: ", "====", "new file mode ", "deleted file mode ", "similarity index "];
 
 /// Whether the part of another topic begins here. A line that goes and itself begins with `-- ` looks the same.
 fn begins_file(lines: &[&str], at: usize) -> bool {
@@ -388,7 +400,7 @@ mod tests {
     fn apply(patch: &str, text: Option<&str>) -> Result<Option<String>, (Reason, u64)> {
         let patch = Patch::parse(patch).unwrap_or_else(|faults| panic!("{faults:?}"));
         let [file] = patch.files() else { panic!("one topic") };
-        file.apply(text).map_err(told)
+        file.apply(text).map_err(|conflict| (conflict.reason, conflict.line.unwrap_or_default() as u64))
     }
 
     fn told(fault: Fault) -> (Reason, u64) {
@@ -471,7 +483,10 @@ mod tests {
             ("--- a/topics/n.md\n+++ b/topics/n.md\n@@ -x +1 @@\n-a\n", (Reason::MalformedPatch, 3)),
             ("--- a/topics/n.md\n+++ b/topics/n.md\n@@ -1 +1 @@\n-a\nfoo\n", (Reason::MalformedPatch, 5)),
             ("--- a/topics/n.md\n+++ b/topics/m.md\n@@ -1 +1 @@\n-a\n", (Reason::UnsupportedPatch, 1)),
-            ("new file mode 120000\n--- /dev/null\n+++ b/topics/m.md\n@@ -0,0 +1 @@\n+a\n", (Reason::UnsupportedPatch, 1)),
+            (
+                "new file mode 120000\n--- /dev/null\n+++ b/topics/m.md\n@@ -0,0 +1 @@\n+a\n",
+                (Reason::UnsupportedPatch, 1),
+            ),
             ("--- a/../topics/n.md\n+++ b/../topics/n.md\n@@ -1 +1 @@\n-a\n", (Reason::PathOutside, 0)),
             ("--- a/core.md\n+++ b/core.md\n@@ -1 +1 @@\n-a\n", (Reason::NotATopic, 0)),
         ] {

@@ -52,8 +52,7 @@ impl Provenance {
 
     /// What of it identities are made from.
     fn seed(&self) -> String {
-        let parts =
-            [&self.principal_id, &self.speaker_kind, &self.speaker_id, &self.authority_tier, &self.origin_id];
+        let parts = [&self.principal_id, &self.speaker_kind, &self.speaker_id, &self.authority_tier, &self.origin_id];
         joined(&parts.map(String::as_str))
     }
 }

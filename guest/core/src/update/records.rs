@@ -216,9 +216,10 @@ impl<'w> Editor<'w> {
             Position::Before(id) => Spot::Before(id),
             Position::After(id) => Spot::After(id),
         };
-        let document = self.documents.entry(destination.topic.clone()).or_insert_with(|| {
-            Document::parse(self.ground.committed.text(&destination.topic).unwrap_or_default())
-        });
+        let document = self
+            .documents
+            .entry(destination.topic.clone())
+            .or_insert_with(|| Document::parse(self.ground.committed.text(&destination.topic).unwrap_or_default()));
         match document.place(&destination.headings, spot) {
             Some(place) => document.insert(place, entries),
             None => {
@@ -280,7 +281,11 @@ impl<'w> Editor<'w> {
                 Some(_) => {
                     let free = free_label(document, "new-evidence-moved-1");
                     arriving.text = arriving.text.replace(&format!("[^{}]", label.as_str()), &format!("[^{free}]"));
-                    arriving.definitions.push(line.replacen(&format!("[^{}]", label.as_str()), &format!("[^{free}]"), 1));
+                    arriving.definitions.push(line.replacen(
+                        &format!("[^{}]", label.as_str()),
+                        &format!("[^{free}]"),
+                        1,
+                    ));
                 }
             }
         }

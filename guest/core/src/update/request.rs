@@ -361,8 +361,7 @@ impl Checker<'_> {
     }
 
     fn operations(&mut self, operations: Vec<ProposedOperation>) -> Option<Vec<Operation>> {
-        let fits =
-            self.size("memory_changes", operations.len(), operations.iter().map(ProposedOperation::bytes).sum());
+        let fits = self.size("memory_changes", operations.len(), operations.iter().map(ProposedOperation::bytes).sum());
         let before = self.faults.len();
         let mut checked = Vec::with_capacity(operations.len());
         for (at, operation) in operations.into_iter().enumerate() {

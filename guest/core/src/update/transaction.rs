@@ -143,12 +143,7 @@ impl Draft {
     /// # Errors
     /// [`Rejection::Refused`]: sources are quoted on nobody's authority, or cannot be archived; or the caller may not edit
     /// what the request is about.
-    pub fn new(
-        request: Request,
-        caller: Caller,
-        provider: &str,
-        limits: &source::Limits,
-    ) -> Result<Self, Rejection> {
+    pub fn new(request: Request, caller: Caller, provider: &str, limits: &source::Limits) -> Result<Self, Rejection> {
         let records = match (&caller.provenance, request.sources()) {
             (_, []) => Vec::new(),
             (Some(provenance), sources) => quoted_records(sources, provenance, provider),
@@ -262,7 +257,7 @@ impl Draft {
                     let there = committed.text(path).or(committed.is_there(path).then_some(""));
                     match file.apply(there) {
                         Ok(text) => drop(wanted.topics.insert(path.clone(), text.map(Cow::Owned))),
-                        Err(fault) => faults.push(fault),
+                        Err(conflict) => faults.push(Fault::of_conflict(conflict, path)),
                     }
                 }
             }
@@ -444,7 +439,8 @@ fn differences(planned: &Planned, committed: &dyn Committed, evidence: &dyn Evid
             if !now.insert(id) {
                 continue;
             }
-            let same = |(path, old): &(&TopicPath, Block<'_, '_>)| *path == one.path && standing(old) == standing(&block);
+            let same =
+                |(path, old): &(&TopicPath, Block<'_, '_>)| *path == one.path && standing(old) == standing(&block);
             if before.get(id).is_some_and(|old| !same(old)) {
                 changed.push(id.to_owned());
             }
