@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use wasmtime::{Store, StoreContextMut, Trap, UpdateDeadline, WasmBacktrace};
 
+use crate::cancel::Cancelled;
 use crate::error::Error;
 use crate::limits::{Limits, Meter, Reached};
 use crate::ticker::Ticker;
@@ -40,16 +41,19 @@ pub(crate) fn call<H: Metered, T>(
     store: &mut Store<H>,
     f: impl FnOnce(&mut Store<H>) -> wasmtime::Result<T>,
 ) -> Result<T, Error> {
-    store.data_mut().meter().begin();
+    let calling = store.data_mut().meter().begin();
     store.set_epoch_deadline(1);
     let running = ticker.enter();
     let outcome = f(store);
-    drop(running);
+    drop((running, calling));
     outcome.map_err(|error| told_apart(&error, store.data_mut().meter()))
 }
 
 /// What a failed call was: a limit of this host, or a fault of the component.
 fn told_apart(error: &wasmtime::Error, meter: &mut Meter) -> Error {
+    if error.downcast_ref::<Cancelled>().is_some() {
+        return Error::Cancelled;
+    }
     if let Some(reached) = error.downcast_ref::<Reached>().copied().or_else(|| reached(error, meter.limits())) {
         return reached.into();
     }
@@ -99,6 +103,7 @@ mod tests {
     use wasmtime::component::{Component, ComponentNamedList, Instance, Lift, Linker};
 
     use super::*;
+    use crate::cancel::Canceller;
     use crate::runtime;
 
     /// A component whose every export misbehaves in one way, but the last.
@@ -211,6 +216,28 @@ mod tests {
         assert!(took >= Duration::from_secs(1), "{took:?}");
         // Generous, for a machine that is busy otherwise; without the limit it would not end.
         assert!(took < Duration::from_secs(20), "{took:?}");
+    }
+
+    #[test]
+    fn a_call_can_be_cancelled_and_no_other_is() {
+        let canceller = Canceller::default();
+        let engine = runtime::engine(&limits()).expect("an engine");
+        let component = Component::new(&engine, wat::parse_str(HOSTILE).expect("its text")).expect("a component");
+        let ticker = Ticker::start(&engine).expect("a thread");
+        let linker = Linker::new(&engine);
+        for _ in 0..3 {
+            let mut store = store(&engine, Data(Meter::new(limits()).cancelled_by(canceller.clone())));
+            let instance =
+                call(&ticker, &mut store, |store| linker.instantiate(store, &component)).expect("an instance");
+            assert!(!canceller.cancel(), "nothing is under way");
+            let mut fixture = Fixture { ticker: Ticker::start(&engine).expect("a thread"), store, instance };
+            fixture.call::<(), ()>("behave", ()).expect("it behaves");
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(|| while !canceller.cancel() {});
+                fixture.call::<(), ()>("spin", ())
+            });
+            assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        }
     }
 
     #[test]

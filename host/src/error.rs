@@ -1,8 +1,8 @@
 //! Why a call into Recollex failed.
 //!
 //! Three kinds meet here and stay apart: what the component answered ([`Error::Memory`]; nothing was done and the session
-//! goes on), what stopped the component ([`Error::Limit`], [`Error::Trap`]; the session starts afresh by itself), and
-//! what kept it from starting (versions, files, the engine).
+//! goes on), what stopped the component ([`Error::Limit`], [`Error::Cancelled`], [`Error::Trap`]; the session starts
+//! afresh by itself), and what kept it from starting (versions, files, the engine).
 
 use std::fmt::Write as _;
 use std::io;
@@ -31,6 +31,11 @@ pub enum Error {
         /// `ms`, `bytes`, `elements` or `handles`.
         unit: &'static str,
     },
+
+    /// Somebody ended the call ([`Canceller`](crate::Canceller)). What it had committed stays, what it had not is gone; the
+    /// next call starts the component afresh.
+    #[error("the call was cancelled")]
+    Cancelled,
 
     /// The component failed in a way that it should not: a fault in it, not in the caller's input. The next call starts
     /// it afresh.
@@ -94,6 +99,7 @@ impl Error {
                 _ => problem(error).map_or("REFUSED", |problem| &problem.code),
             },
             Self::Limit { .. } => "HOST_LIMIT_REACHED",
+            Self::Cancelled => "CANCELLED",
             Self::Trap { .. } => "COMPONENT_FAILED",
             Self::Version { .. } => "COMPONENT_VERSION",
             Self::Component { .. } => "COMPONENT_INVALID",
@@ -169,7 +175,7 @@ impl Error {
                     Health::Ok | Health::Degraded | Health::Broken => 8,
                 },
             },
-            Self::Limit { .. } | Self::Trap { .. } | Self::Gone => 7,
+            Self::Limit { .. } | Self::Cancelled | Self::Trap { .. } | Self::Gone => 7,
             Self::Version { .. } | Self::Component { .. } | Self::Engine { .. } | Self::Io { .. } => 2,
         }
     }

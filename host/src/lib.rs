@@ -23,6 +23,28 @@
 //! }
 //! ```
 //!
+//! A call that is wanted no more can be ended from another thread ([`Session::canceller`]): it fails with
+//! [`Error::Cancelled`], the lock is free, the workspace is as before or as the call's commit made it, and the next call
+//! works.
+//!
+//! ```no_run
+//! # use std::path::Path;
+//! # use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session, Tier, workspace::Query};
+//! # fn example(runtime: &Runtime) -> Result<(), Error> {
+//! let mut session = Session::open(runtime, Path::new("memory"), OpenOptions::new(Tier::Owner))?;
+//! let canceller = session.canceller();
+//! std::thread::spawn(move || {
+//!     std::thread::sleep(std::time::Duration::from_millis(200));
+//!     canceller.cancel()
+//! });
+//! match session.search(&Query::new("key", 5)) {
+//!     Err(Error::Cancelled) => println!("that took too long"),
+//!     outcome => println!("{} hits", outcome?.hits.len()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! One [`Runtime`] serves a whole program; a [`Session`] is one caller on one workspace, an [`Archive`] one archive that
 //! is checked in memory. Calls are synchronous and belong on a thread that may block. A program with bytes elsewhere than
 //! in a directory implements [`store::Store`] and [`lock::Lock`] and opens sessions over its own [`Medium`].
@@ -35,6 +57,7 @@
 
 pub mod bindings;
 mod call;
+mod cancel;
 mod clock;
 mod error;
 pub mod history;
@@ -53,6 +76,7 @@ mod versions;
 pub use bindings::archive_view;
 pub use bindings::types::{self, Tier};
 pub use bindings::workspace;
+pub use cancel::Canceller;
 pub use clock::{Clock, SystemClock};
 pub use error::Error;
 pub use limits::Limits;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::ResourceLimiter;
 
+use crate::cancel::{Cancelled, Canceller, Running};
 use crate::error::Error;
 
 /// What one call of a component may use. A call that reaches one of these ends with [`Error::Limit`], which carries the
@@ -98,6 +99,9 @@ impl Limits {
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: Limits,
+    /// Who may end a call, and the number of the one under way.
+    canceller: Canceller,
+    number: u64,
     /// When the call under way must be over; none: never.
     deadline: Option<Instant>,
     output_left: u64,
@@ -110,7 +114,22 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, deadline: None, output_left: 0, host_calls_left: 0, memory: 0, table: 0, said: None }
+        Self {
+            limits,
+            canceller: Canceller::default(),
+            number: 0,
+            deadline: None,
+            output_left: 0,
+            host_calls_left: 0,
+            memory: 0,
+            table: 0,
+            said: None,
+        }
+    }
+
+    /// The same, for calls that may be ended so.
+    pub fn cancelled_by(self, canceller: Canceller) -> Self {
+        Self { canceller, ..self }
     }
 
     pub fn limits(&self) -> &Limits {
@@ -122,18 +141,28 @@ impl Meter {
         self.memory
     }
 
-    /// A call begins: time and output count from here. Memory stays as it is, because it does.
-    pub fn begin(&mut self) {
+    /// A call begins, and is over when what is returned is dropped: time and output count from here. Memory stays as it
+    /// is, because it does.
+    pub fn begin(&mut self) -> Running {
         self.deadline = Instant::now().checked_add(self.limits.deadline);
         self.output_left = self.limits.output_bytes;
         self.host_calls_left = self.limits.host_calls;
         self.said = None;
+        let running = self.canceller.begin();
+        self.number = running.number();
+        running
     }
 
-    /// Whether the call under way has had its time.
-    pub fn check_time(&self) -> Result<(), Reached> {
+    /// Whether nobody has cancelled the call under way.
+    pub fn check_cancelled(&self) -> wasmtime::Result<()> {
+        if self.canceller.is_cancelled(self.number) { Err(Cancelled.into()) } else { Ok(()) }
+    }
+
+    /// Whether the call under way may go on: nobody has cancelled it, and it has not had its time.
+    pub fn check_time(&self) -> wasmtime::Result<()> {
+        self.check_cancelled()?;
         match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(self.limits.deadline_reached()),
+            Some(deadline) if Instant::now() >= deadline => Err(self.limits.deadline_reached().into()),
             _ => Ok(()),
         }
     }
@@ -143,14 +172,15 @@ impl Meter {
         self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Counts one call of an import.
-    pub fn count_call(&mut self) -> Result<(), Reached> {
+    /// Counts one call of an import, which somebody who cancelled the call does not want any more.
+    pub fn count_call(&mut self) -> wasmtime::Result<()> {
+        self.check_cancelled()?;
         match self.host_calls_left.checked_sub(1) {
             Some(left) => {
                 self.host_calls_left = left;
                 Ok(())
             }
-            None => Err(self.limits.host_calls_reached()),
+            None => Err(self.limits.host_calls_reached().into()),
         }
     }
 

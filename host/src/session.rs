@@ -17,6 +17,7 @@ use crate::bindings::workspace::{
     Initialised, Listing, NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
 };
 use crate::call::{self, Metered as _};
+use crate::cancel::Canceller;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Error;
 use crate::imports::Host;
@@ -129,6 +130,7 @@ pub struct Session {
     runtime: Runtime,
     medium: Medium,
     options: OpenOptions,
+    canceller: Canceller,
     live: Option<Live>,
 }
 
@@ -159,9 +161,16 @@ impl Session {
     /// # Errors
     /// As [`Session::open`].
     pub fn over(runtime: &Runtime, medium: Medium, options: OpenOptions) -> Result<Self, Error> {
-        let mut session = Self { runtime: runtime.clone(), medium, options, live: None };
+        let canceller = Canceller::default();
+        let mut session = Self { runtime: runtime.clone(), medium, options, canceller, live: None };
         session.live = Some(session.start()?);
         Ok(session)
+    }
+
+    /// What ends the call that this session is making, from another thread: to be asked for before the call.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
     }
 
     /// Makes a workspace where there is none.
@@ -328,7 +337,7 @@ impl Session {
     fn start(&self) -> Result<Live, Error> {
         let Medium { store, lock } = self.medium.clone();
         let OpenOptions { observer, clock, .. } = self.options.clone();
-        let host = Host::new(store, lock, observer, clock, self.runtime.limits().clone());
+        let host = Host::new(store, lock, observer, clock, self.canceller.clone(), self.runtime.limits().clone());
         let options = workspace::OpenOptions {
             tier: self.options.tier,
             principal: self.options.principal.clone(),

@@ -1,9 +1,9 @@
 //! The life of sessions and archives, with the components of this build.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use recollex::archive_view::{FileClass, Obstacle, Origin, Selection, Standing};
 use recollex::lock::{FileLock, Holder, Lock, LockError};
@@ -13,7 +13,7 @@ use recollex::store::{
 };
 use recollex::types::Health;
 use recollex::workspace::{Query, Turn};
-use recollex::{Archive, Error, Limits, Medium, OpenOptions, Runtime, RuntimeOptions, Session, Tier, types};
+use recollex::{Archive, Canceller, Error, Limits, Medium, OpenOptions, Runtime, RuntimeOptions, Session, Tier, types};
 
 fn runtime() -> Runtime {
     limited(Limits::default())
@@ -41,6 +41,16 @@ struct Faulty {
     panic: AtomicBool,
     /// Every read takes this long.
     pause: Duration,
+    /// Cancels the call that next comes to this point.
+    cancel: Mutex<Option<(Point, Canceller)>>,
+}
+
+/// Where in a call that writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Point {
+    HasLock,
+    Commits,
+    HasCommitted,
 }
 
 impl Faulty {
@@ -50,14 +60,24 @@ impl Faulty {
             lock: FileLock::new(root),
             panic: AtomicBool::new(false),
             pause,
+            cancel: Mutex::default(),
         });
         (faulty.clone(), Medium { store: faulty.clone(), lock: faulty })
+    }
+
+    fn come_to(&self, point: Point) {
+        let mut cancel = self.cancel.lock().expect("no panic");
+        if let Some((_, canceller)) = cancel.take_if(|(at, _)| *at == point) {
+            assert!(canceller.cancel(), "it is under way");
+        }
     }
 }
 
 impl Lock for Faulty {
     fn acquire(&self, wait_ms: u32, purpose: &str) -> Result<Box<dyn Guard>, LockError> {
-        self.lock.acquire(wait_ms, purpose)
+        let guard = self.lock.acquire(wait_ms, purpose)?;
+        self.come_to(Point::HasLock);
+        Ok(guard)
     }
 
     fn current(&self) -> Result<Option<Holder>, LockError> {
@@ -110,7 +130,10 @@ impl Store for Faulty {
         about: &About,
     ) -> Result<Committed, CommitError> {
         assert!(!self.panic.swap(false, Ordering::Relaxed), "as asked for");
-        self.directory.commit(guard, base, changes, about)
+        self.come_to(Point::Commits);
+        let committed = self.directory.commit(guard, base, changes, about)?;
+        self.come_to(Point::HasCommitted);
+        Ok(committed)
     }
 
     fn put_cache(&self, name: &str, data: &[u8]) -> Result<Stamp, StoreError> {
@@ -237,6 +260,79 @@ fn a_panic_of_the_host_gives_the_lock_back_and_the_next_call_works() {
     assert!(outcome.is_err(), "the panic comes through");
     assert_eq!(faulty.lock.current(), Ok(None));
     session.archive(&turns(1)).expect("the next call works");
+}
+
+/// Whether it waits for the lock or reads: what was cancelled ends soon, changed nothing, and the next call works.
+#[test]
+fn a_cancelled_call_leaves_no_lock_and_no_change() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let (faulty, medium) = Faulty::medium(root.path(), Duration::from_millis(20));
+    let mut session = Session::over(&runtime, medium, OpenOptions::new(Tier::Owner)).expect("a session");
+    session.archive(&turns(1)).expect("archived");
+    let generation = faulty.directory.generation();
+    let canceller = session.canceller();
+    let mut cancelled = |when: Duration, call: &mut dyn FnMut(&mut Session) -> Result<(), Error>| {
+        let begun = Instant::now();
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(when);
+                // Between two calls there is nothing to cancel.
+                while !canceller.cancel() {
+                    assert!(begun.elapsed() < Duration::from_secs(20), "nothing was under way");
+                }
+            });
+            call(&mut session)
+        });
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        assert!(begun.elapsed() < when + Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert_eq!(faulty.directory.generation(), generation);
+    };
+    let guard = faulty.lock.acquire(0, "somebody else").expect("the lock");
+    cancelled(Duration::from_millis(300), &mut |session| session.archive(&turns(5)).map(drop));
+    drop(guard);
+    assert_eq!(faulty.lock.current(), Ok(None));
+    // While it reads, again and again.
+    cancelled(Duration::from_millis(100), &mut |session| {
+        loop {
+            session.get("tests/thread/m00000", None, 0)?;
+        }
+    });
+    assert_eq!(faulty.lock.current(), Ok(None));
+    session.archive(&turns(5)).expect("the next call works");
+}
+
+/// Around the commit: before it nothing is done, in it all of it; and the next call works, from what there is.
+#[test]
+fn a_call_cancelled_around_its_commit_did_all_or_nothing() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let (faulty, medium) = Faulty::medium(root.path(), Duration::ZERO);
+    let mut session = Session::over(&runtime, medium, OpenOptions::new(Tier::Owner)).expect("a session");
+    session.archive(&turns(1)).expect("archived");
+    let mut there = 1;
+    for point in [Point::HasLock, Point::Commits, Point::HasCommitted] {
+        let generation = faulty.directory.generation().expect("a generation");
+        let count = there + 5;
+        *faulty.cancel.lock().expect("no panic") = Some((point, session.canceller()));
+        let ended = session.archive(&turns(count));
+        assert!(faulty.cancel.lock().expect("no panic").is_none(), "{point:?}: it came to that");
+        assert_eq!(faulty.lock.current(), Ok(None), "{point:?}");
+        if point == Point::HasLock {
+            assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+            let error = ended.expect_err("cancelled");
+            assert_eq!((error.code(), error.exit_code()), ("CANCELLED", 7));
+            assert_eq!(faulty.directory.generation(), Ok(generation), "nothing was done");
+        } else {
+            // What was about to return may do so.
+            assert!(matches!(ended, Ok(_) | Err(Error::Cancelled)), "{ended:?}");
+            assert_eq!(faulty.directory.generation(), Ok(generation + 1), "{point:?}: all was done");
+            there = count;
+        }
+        assert_eq!(session.status().expect("a status").counts.frames, u64::from(there), "{point:?}");
+        assert!(!faulty.directory.is_unfinished().expect("it can be asked"), "{point:?}");
+        session.archive(&turns(count)).expect("the next call works");
+        there = count;
+        assert_eq!(session.status().expect("a status").counts.frames, u64::from(there), "{point:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use recollex::lock::{FileLock, Lock as _};
 use recollex::types::{self, Tier};
 use recollex::workspace::Turn;
 use recollex::{Error, Limits, OpenOptions, Runtime, RuntimeOptions, Session};
@@ -104,6 +105,29 @@ fn an_endless_loop_reaches_the_deadline() {
 #[test]
 fn an_endless_loop_under_the_lock_gives_it_back() {
     limit("spin-with-lock", short(), "deadline");
+}
+
+#[test]
+fn a_cancelled_loop_under_the_lock_gives_it_back() {
+    let place = Place::new();
+    let runtime = runtime(limits());
+    let mut session = open(&runtime, &place.root(), "spin-with-lock");
+    let canceller = session.canceller();
+    for _ in 0..2 {
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Once it has the lock.
+                while FileLock::new(&place.root()).current().unwrap().is_none() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                assert!(canceller.cancel());
+            });
+            session.status()
+        });
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        session.browse("", None, 0).unwrap();
+        open(&runtime, &place.root(), "").archive(&[]).unwrap();
+    }
 }
 
 #[test]

@@ -8,16 +8,17 @@
 mod convert;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use wasmtime::component::{Resource, ResourceTable};
 
 use crate::bindings::memory::recollex::memory as wit;
 use crate::bindings::memory::wasi;
 use crate::call::Metered;
+use crate::cancel::Canceller;
 use crate::clock::Clock;
 use crate::limits::{Limits, Meter, RANDOM_BYTES};
-use crate::lock::Lock;
+use crate::lock::{Lock, LockError};
 use crate::observer::Observer;
 use crate::store::{self, Guard, Store};
 
@@ -31,6 +32,8 @@ const TROUBLES: usize = 1000;
 const LINE: usize = 64;
 /// So much of the component's last error line is kept for the message of a trap.
 const SAID_BYTES: usize = 4096;
+/// Milliseconds after which a wait for the lock looks whether the call was cancelled.
+const LOCK_WAIT_PART_MS: u32 = 200;
 /// Locks that one session can hold at a time. The lock is not re-entrant, so one is all that it gets.
 const GUARDS: usize = 4;
 
@@ -49,16 +52,18 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// `canceller` may end its calls.
     pub fn new(
         store: Arc<dyn Store>,
         lock: Arc<dyn Lock>,
         observer: Arc<dyn Observer>,
         clock: Arc<dyn Clock>,
+        canceller: Canceller,
         limits: Limits,
     ) -> Self {
         let mut guards = ResourceTable::new();
         guards.set_max_capacity(GUARDS);
-        Self { store, lock, observer, clock, guards, meter: Meter::new(limits) }
+        Self { store, lock, observer, clock, guards, meter: Meter::new(limits).cancelled_by(canceller) }
     }
 }
 
@@ -100,15 +105,27 @@ impl wit::lock::Host for Host {
         // call's time is kept for saying it.
         let left = self.meter.time_left();
         let longest = left.saturating_sub((left / 10).min(Duration::from_secs(1))).as_millis();
-        let wait_ms = wait_ms.min(u32::try_from(longest).unwrap_or(u32::MAX));
-        match self.lock.acquire(wait_ms, &purpose) {
-            Ok(guard) => {
-                // A writer that died may have left a commit that only readers here see. Whoever has the lock completes it,
-                // also if it then finds nothing to change. Should that fail, its commit will say so.
-                let _ = self.store.complete(&*guard);
-                Ok(Ok(self.guards.push(HeldGuard(guard))?))
+        let mut wait_ms = wait_ms.min(u32::try_from(longest).unwrap_or(u32::MAX));
+        // In parts, so that whoever cancels the call does not wait for the end of this.
+        loop {
+            let part = wait_ms.min(LOCK_WAIT_PART_MS);
+            let begun = Instant::now();
+            match self.lock.acquire(part, &purpose) {
+                Ok(guard) => {
+                    // A writer that died may have left a commit that only readers here see. Whoever has the lock completes
+                    // it, also if it then finds nothing to change. Should that fail, its commit will say so.
+                    let _ = self.store.complete(&*guard);
+                    // It waited for this, and may be wanted no more.
+                    self.meter.check_cancelled()?;
+                    return Ok(Ok(self.guards.push(HeldGuard(guard))?));
+                }
+                // A lock that answers before its time knows that waiting is of no use.
+                Err(LockError::Held(_)) if part < wait_ms && begun.elapsed() >= Duration::from_millis(part.into()) => {
+                    self.meter.check_time()?;
+                    wait_ms -= part;
+                }
+                Err(error) => return Ok(Err(error.into())),
             }
-            Err(error) => Ok(Err(error.into())),
         }
     }
 
@@ -335,7 +352,7 @@ mod tests {
 
     use super::*;
     use crate::limits::Reached;
-    use crate::lock::{Holder, LockError};
+    use crate::lock::Holder;
     use crate::observer::Level;
     use crate::store::{
         About, Area, ByteChunk, Change, CommitError, Committed, Entry, FileId, Page, Stamp, StoreError, TextChunk,
@@ -378,6 +395,7 @@ mod tests {
             self.waits.lock().unwrap().push(wait_ms);
             if self.guards.fetch_add(1, Ordering::Relaxed) > 0 {
                 self.guards.fetch_sub(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(wait_ms.into()));
                 return Err(LockError::Held(None));
             }
             Ok(Box::new(ProbeGuard(Arc::clone(&self.guards))))
@@ -457,8 +475,9 @@ mod tests {
 
     fn host(limits: Limits) -> (Arc<Probe>, Host) {
         let probe = Arc::new(Probe::default());
-        let mut host = Host::new(probe.clone(), probe.clone(), probe.clone(), Arc::new(At), limits);
-        host.meter.begin();
+        let mut host =
+            Host::new(probe.clone(), probe.clone(), probe.clone(), Arc::new(At), Canceller::default(), limits);
+        let _ = host.meter.begin();
         (probe, host)
     }
 
@@ -537,12 +556,17 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_lock_ends_before_the_call_does() {
-        let (probe, mut host) = host(Limits { deadline: Duration::from_secs(5), ..Limits::default() });
-        let _ = host.acquire(u32::MAX, String::new());
-        let _ = host.acquire(100, String::new());
-        let waits = probe.waits.lock().unwrap().clone();
-        assert!(waits[0] <= 4500 && waits[0] > 3000, "{waits:?}");
-        assert_eq!(waits[1], 100);
+        let (probe, mut host) = host(Limits { deadline: Duration::from_secs(2), ..Limits::default() });
+        let _held = host.acquire(0, String::new());
+        for (wait, most) in [(u32::MAX, 1800), (100, 100), (LOCK_WAIT_PART_MS * 2 + 1, 401)] {
+            probe.waits.lock().unwrap().clear();
+            let _ = host.meter.begin();
+            assert!(matches!(host.acquire(wait, String::new()), Ok(Err(wit::lock::LockError::Held(_)))));
+            let waits = probe.waits.lock().unwrap().clone();
+            let waited: u32 = waits.iter().sum();
+            assert!(waited <= most && waited >= most / 2, "{waits:?}");
+            assert!(waits.iter().all(|part| *part <= LOCK_WAIT_PART_MS), "{waits:?}");
+        }
     }
 
     #[test]
@@ -562,7 +586,7 @@ mod tests {
         assert_eq!((reached.name, reached.allowed), ("output", 100));
         assert_eq!(probe.commits.load(Ordering::Relaxed), 1);
         // The next call has the whole again.
-        host.meter.begin();
+        let _ = host.meter.begin();
         assert!(commit(&mut host, &"x".repeat(99)).is_ok());
     }
 
@@ -605,7 +629,7 @@ mod tests {
         assert!(said.len() <= SAID_BYTES && said.len() > SAID_BYTES - 3, "{}", said.len());
         let lines = probe.lines.lock().unwrap().clone();
         assert_eq!((lines.len(), &*lines[0], &*lines[2]), (3, "error: first", "info: later"));
-        host.meter.begin();
+        let _ = host.meter.begin();
         assert_eq!(host.meter.said, None, "of this call only");
     }
 
@@ -653,7 +677,7 @@ mod tests {
         host.current().unwrap().unwrap();
         let error = host.generation().unwrap_err();
         assert_eq!(error.downcast_ref::<Reached>().unwrap().name, "host-calls");
-        host.meter.begin();
+        let _ = host.meter.begin();
         assert!(host.generation().is_ok(), "each call of the component counts anew");
     }
 }
