@@ -104,7 +104,12 @@ pub(super) fn append(store: &Directory, name: &str, length: u64, data: &[u8]) ->
             Ok(disk::sealed_stamp(&stat, sealed))
         }
         Err(error) => {
-            let _ = disk::truncate(&file, length);
+            // The whole file where there was none: one that holds nothing is of no use.
+            let _ = if length == 0 {
+                disk::unlink(&parent, name.name()).map(|_| ())
+            } else {
+                disk::truncate(&file, length)
+            };
             Err(failed(error))
         }
     }

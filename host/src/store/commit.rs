@@ -3,7 +3,7 @@
 //! ```text
 //! recover    what a writer that died left is completed first
 //! check      expectations, kinds, collisions, bounds: nothing is written yet
-//! stage      whole contents go to files beside the journal, synced, names too; room is reserved for additions
+//! stage      whole contents go to files beside the journal, synced, names too; room for additions is set aside there
 //! journal    written, synced, renamed, directory synced: from here on the commit is made
 //! redo       each change is put in place, and synced
 //! settle     the journal is cut to its header
@@ -12,7 +12,9 @@
 //! A commit that [erases](About::erasing) says so in its journal. It is not settled before all that was kept to take
 //! older commits back is gone, whoever completes it; and it is refused while something lies aside that may hold the text.
 //!
-//! A failure before the journal is in place leaves everything as it was, and what was staged is removed. After that,
+//! Before the journal is in place no file outside the store's own directory changes, nor its time of
+//! change: whoever dies until then has changed nothing, and older commits can be taken back as before. A failure until
+//! then leaves everything as it was, and what was staged is removed. After that,
 //! only what no check could foresee fails: if nothing was put in place yet, the commit is taken back, under a generation
 //! of its own; otherwise it stands, readers here see it whole, and the next writer completes it. Must not know what the
 //! files mean.
@@ -76,9 +78,11 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
                 // What it was to remove is lost, and that it was to be kept nowhere is not.
                 undo::forget_all(own, head.generation())?;
             }
-            redo::keep_journal(own, head.generation())?;
+            // A header that is gone says nothing of the generation, which must not come again: what lies beside it does.
+            let last = head.generation().max(redo::last_seen(own)?);
+            redo::keep_journal(own, last)?;
             // What readers saw may differ from what they see now.
-            let generation = head.generation() + 1;
+            let generation = last + 1;
             let settled = journal::encode(generation, &[], false)?;
             journal::install(own, &settled).map_err(|(error, _)| disk::store_error(error, "writing the journal"))?;
             Ok((generation, Recovery { damaged: true, ..Recovery::default() }))
@@ -162,10 +166,10 @@ pub(super) fn commit(
     let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
 
     let generation = generation + 1;
-    let mut staging = Staging { own, generation, names: Vec::new() };
+    let mut staging = Staging { own, generation, names: Vec::new(), has_room: false };
     let mut entries = Vec::new();
     let mut sealed = Vec::new();
-    // What each entry found. Reserving room may change a file's time already.
+    // What each entry found.
     let mut befores = Vec::new();
     // Which entry a change became.
     let mut places = Vec::with_capacity(planned.len());
@@ -191,6 +195,10 @@ pub(super) fn commit(
         return Ok(Committed { generation: base, stamps });
     }
 
+    let additions = room_for(&entries);
+    if additions > 0 {
+        staging.set_aside(additions).map_err(journal_failed)?;
+    }
     if !staging.names.is_empty() {
         // A journal says that a staged file which is gone is in place. So none may get lost while the journal is kept:
         // where the medium keeps names in no order, only this sees to that; elsewhere the files' own syncs did it.
@@ -512,11 +520,24 @@ fn check_splices(file: &OwnedFd, size: u64, splices: &[Splice]) -> Result<(), St
     Ok(())
 }
 
+/// How much room the additions of a commit take at most.
+fn room_for(entries: &[Entry]) -> u64 {
+    /// What file systems give out at a time, commonly.
+    const BLOCK: u64 = 4096;
+    let added = |entry: &Entry| match &entry.step {
+        Step::Append { text, .. } => (text.len() as u64).next_multiple_of(BLOCK),
+        Step::Replace { .. } | Step::Delete { .. } | Step::Move { .. } => 0,
+    };
+    entries.iter().map(added).sum()
+}
+
 /// Staged files, removed when dropped unless the commit took them over.
 pub(super) struct Staging<'a> {
     own: BorrowedFd<'a>,
     generation: u64,
     names: Vec<String>,
+    /// Room is set aside.
+    has_room: bool,
 }
 
 impl Staging<'_> {
@@ -536,15 +557,25 @@ impl Staging<'_> {
         Ok(name)
     }
 
+    /// Sets room aside for additions, so that a full medium refuses the commit before it is made. In a file of its own:
+    /// reserved in the files that are added to, it would change their times even if the commit did not happen.
+    fn set_aside(&mut self, bytes: u64) -> disk::Sys<()> {
+        self.has_room = true;
+        let file = disk::create(self.own, journal::ROOM)?;
+        disk::reserve(&file, 0, bytes)
+    }
+
     /// Leaves them where they are.
     fn forget(mut self) {
         self.names.clear();
+        self.has_room = false;
     }
 }
 
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
-        for name in &self.names {
+        let room = self.has_room.then_some(journal::ROOM);
+        for name in self.names.iter().map(String::as_str).chain(room) {
             // What stays is swept away by the next writer.
             let _ = disk::unlink(self.own, name);
         }
@@ -575,7 +606,6 @@ fn stage(
             }
             let failed = |error| disk::store_error(error, "adding to the file");
             let tail = redo::tail_digest(&file, *length).map_err(failed)?;
-            disk::reserve(&file, *length, text.len() as u64).map_err(failed)?;
             Ok(Some((Step::Append { length: *length, tail, text: text.clone() }, None)))
         }
         (Edit::Splice(splices), Some(stat)) => {

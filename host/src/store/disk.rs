@@ -224,8 +224,8 @@ pub(crate) fn truncate(file: impl AsFd, length: u64) -> Sys<()> {
     retry_on_intr(|| fs::ftruncate(file.as_fd(), length))
 }
 
-/// Reserves room behind the end of a file, so that writing there cannot run out of it. Only lack of room is an error:
-/// where reserving is not possible, writing finds out.
+/// Reserves room in a file without making it longer. Only lack of room is an error: where reserving is not possible,
+/// writing finds out.
 pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Sys<()> {
     gate()?;
     #[cfg(target_os = "linux")]

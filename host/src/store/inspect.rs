@@ -114,7 +114,10 @@ impl Directory {
             let runtime = place::runtime_name(ground.root());
             for (name, _) in disk::names(own).map_err(failed)? {
                 if let Ok(name) = String::from_utf8(name)
-                    && (name == journal::NEW || name == "holder.new" || name.starts_with(journal::STAGE))
+                    && (name == journal::NEW
+                        || name == journal::ROOM
+                        || name == "holder.new"
+                        || name.starts_with(journal::STAGE))
                 {
                     found.push(format!("{runtime}/{OWN}/{name}"));
                 }

@@ -43,6 +43,8 @@ pub(super) const NAME: &str = "journal";
 pub(super) const NEW: &str = "journal.new";
 /// How the names of staged files begin.
 pub(super) const STAGE: &str = "stage-";
+/// Holds the room that a commit's additions will take, from before its journal until they are written.
+pub(super) const ROOM: &str = "room";
 
 const MAGIC: &[u8; 16] = b"recollex-journal";
 const VERSION: u32 = 1;

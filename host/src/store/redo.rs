@@ -263,6 +263,12 @@ pub(super) fn run(ground: &Ground, pending: &Pending, fresh: bool) -> Result<Out
     let mut outcome = Outcome::default();
     let mut touched = Touched::default();
     let mut untouched = true;
+    if let Some(own) = ground.own()
+        && pending.entries.iter().any(|entry| matches!(entry.step, Step::Append { .. }))
+    {
+        // What was set aside is for them. If it cannot go, there is perhaps enough without it.
+        let _ = disk::unlink(own, journal::ROOM);
+    }
     for (index, entry) in pending.entries.iter().enumerate() {
         let mut sealed = None;
         let mut step = || -> Result<(), StoreError> {
@@ -349,8 +355,12 @@ fn apply(
                     Ok(sealed)
                 }
                 Err(error) => {
-                    // Cut back to what was there, a torn end of an earlier try included.
-                    if disk::size(&stat) != *length || disk::truncate(&file, *length).is_err() {
+                    // Cut back to what was there, a torn end of an earlier try included; and as old as it was, or older
+                    // commits would not know it as theirs.
+                    let is_back = disk::size(&stat) == *length
+                        && disk::truncate(&file, *length).is_ok()
+                        && disk::date(&file, Time::modified(&stat)).is_ok();
+                    if !is_back {
                         *untouched = false;
                     }
                     Err(failed(error))
@@ -603,6 +613,28 @@ pub(super) fn kept(ground: &Ground, place: &std::path::Path) -> Result<Vec<Kept>
     Ok(found)
 }
 
+/// The highest generation that anything beside the journal speaks of: staged files, what was kept aside, what takes commits
+/// back. 0: nothing does.
+pub(super) fn last_seen(own: BorrowedFd<'_>) -> Result<u64, StoreError> {
+    let failed = |error| disk::store_error(error, "looking for the last commit");
+    let leading = |name: &[u8]| {
+        let name = name.strip_prefix(journal::STAGE.as_bytes()).unwrap_or(name);
+        let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        std::str::from_utf8(name.get(..digits)?).ok()?.parse::<u64>().ok()
+    };
+    let mut last = 0;
+    for directory in [None, Some(KEPT), Some(undo::DIRECTORY)] {
+        let names = match directory.map(|name| disk::open_dir(own, name)) {
+            None => disk::names(own).map_err(failed)?,
+            Some(Ok(open)) => disk::names(&open).map_err(failed)?,
+            Some(Err(Errno::NOENT)) => continue,
+            Some(Err(error)) => return Err(failed(error)),
+        };
+        last = names.iter().filter_map(|(name, _)| leading(name)).max().unwrap_or(0).max(last);
+    }
+    Ok(last)
+}
+
 /// Whether a content is kept aside: anything but notes of what was to be done.
 pub(super) fn keeps_content(own: BorrowedFd<'_>) -> Result<bool, StoreError> {
     let failed = |error| disk::store_error(error, "reading what was kept aside");
@@ -618,7 +650,7 @@ pub(super) fn keeps_content(own: BorrowedFd<'_>) -> Result<bool, StoreError> {
 pub(super) fn sweep(own: BorrowedFd<'_>) -> disk::Sys<()> {
     for (name, _) in disk::names(own)? {
         if let Ok(name) = std::str::from_utf8(&name)
-            && (name == journal::NEW || name.starts_with(journal::STAGE))
+            && (name == journal::NEW || name == journal::ROOM || name.starts_with(journal::STAGE))
         {
             disk::unlink(own, name)?;
         }

@@ -37,7 +37,7 @@ use super::{
 };
 
 /// The directory's name in the store's own.
-const DIRECTORY: &str = "undo";
+pub(super) const DIRECTORY: &str = "undo";
 /// The note of a commit that is being made.
 const NEW: &str = "new.note";
 /// A note being written.

@@ -422,7 +422,7 @@ fn each_commit_syncs_what_it_must() {
     let settle = 1;
     // And the names of staged files synced, once for all of them.
     let staging = 1;
-    assert_eq!(cost(&[append("a", 1, "y")]), journal + settle + 4, "reserve, write, seal, sync");
+    assert_eq!(cost(&[append("a", 1, "y")]), journal + settle + 6, "room: make, reserve, remove; write, seal, sync");
     assert_eq!(
         cost(&[put("a", "z")]),
         journal + settle + staging + 6,

@@ -463,6 +463,17 @@ fn a_cache_write_that_fails_leaves_the_old_file() {
         assert_eq!(space.store.read_bytes(Area::Cache, "x", None, 0, 9).unwrap().data, b"old", "step {step}");
     }
     assert_eq!(space.store.read_bytes(Area::Cache, "x", None, 0, 9).unwrap().data, b"old+");
+    // Where there was no file, none comes of it.
+    for step in 0.. {
+        let (result, failed) =
+            disk::fault::failing(step, rustix::io::Errno::NOSPC, || space.store.append_cache("y", 0, b"+"));
+        if !failed {
+            result.unwrap();
+            break;
+        }
+        assert_eq!(result, Err(StoreError::Full));
+        assert_eq!(paths(&list(&space.store, Area::Cache, "", 0)), ["x"], "step {step}");
+    }
 }
 
 /// For root nothing is closed, so another user looks.

@@ -167,7 +167,7 @@ fn a_fault_at_any_step_is_an_error_that_changed_nothing_or_a_commit() {
 fn a_fault_at_any_step_of_one_change_is_an_error() {
     let cases = [
         (put("fresh/dir/file", "x"), 2),
-        (append("append", 4, "two\n"), 1),
+        (append("append", 4, "two\n"), 2),
         (rename("moved", "to/here"), 3),
         (delete("put"), 2),
     ];

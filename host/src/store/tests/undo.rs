@@ -206,6 +206,22 @@ fn what_is_kept_is_bounded() {
     assert_eq!(space.store.past().unwrap().len(), 0);
 }
 
+/// A journal whose header is gone does not know the generation any more. What is kept to take commits back does.
+#[test]
+fn no_generation_comes_again_where_the_journal_is_lost() {
+    let space = space(FILES);
+    for number in 0..5 {
+        space.commit(&[put("put", &number.to_string())]).unwrap();
+    }
+    space.write(".scriptorium/recollex/journal", "not a journal");
+    assert!(space.store.recover(&*space.guard()).unwrap().damaged);
+    assert_eq!(space.store.generation(), Ok(6));
+    assert_eq!(undo(&space), Err(UndoError::Nothing), "what the lost journal did is not known");
+    space.commit(&[put("put", "again")]).unwrap();
+    assert_eq!(undo(&space).unwrap().generation, 7);
+    assert_eq!((space.raw("put").as_deref(), undo(&space)), (Some("4"), Err(UndoError::Nothing)));
+}
+
 #[test]
 fn a_torn_or_forged_note_is_no_note() {
     let space = space(FILES);
@@ -315,6 +331,40 @@ fn a_death_at_any_step_leaves_no_wrong_note() {
         }
     }
     assert!(undone > 10 && nothing < 10, "{undone} {nothing}");
+}
+
+/// What did not happen takes nothing from the commit before, also where it was to add to the files that this one made.
+#[test]
+fn whoever_dies_or_fails_before_a_commit_leaves_the_one_before_as_it_was() {
+    let first = [append("append", 4, "two\n"), append("made", 0, "1\n")];
+    let second = || [append("append", 8, "three\n"), append("made", 2, "2\n")];
+    for dies in [false, true] {
+        let (mut before_it, mut is_over) = (0, false);
+        for step in 0.. {
+            let space = space(FILES);
+            let initial = contents(&space.store);
+            space.commit(&first).unwrap();
+            let before = contents(&space.store);
+            let guard = space.guard();
+            let commit = || space.store.commit(&*guard, 1, &second(), &About::default());
+            let (_, happened) = if dies {
+                fault::crashing(step, 3, commit)
+            } else {
+                fault::failing(step, rustix::io::Errno::NOSPC, commit)
+            };
+            drop(guard);
+            is_over = !happened;
+            if is_over {
+                break;
+            }
+            if contents(&space.store) == before {
+                assert_eq!(undo(&space).unwrap().changes.len(), 2, "{step}, dies: {dies}");
+                assert_eq!(contents(&space.store), initial, "{step}, dies: {dies}");
+                before_it += 1;
+            }
+        }
+        assert!(is_over && before_it > 5, "{before_it}");
+    }
 }
 
 #[test]
