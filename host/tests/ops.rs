@@ -160,6 +160,16 @@ fn a_sound_workspace_has_no_findings() {
     assert_eq!(machine["workspace_from"], "environment");
     assert!(home.run(&["doctor"]).expect(0).stdout.contains("clean"));
 
+    // A conversation of several chunks, of which the cache keeps what it can.
+    let text = "Four of the nine keel bolts are wasted. ".repeat(800);
+    for number in 0..6 {
+        home.archive("long", &format!("m{number}"), &text);
+    }
+    let records = fs::read_dir(home.memory(".scriptorium-recollex/records")).unwrap();
+    let is_sums = |path: PathBuf| path.extension().is_some_and(|end| end == "chunks") && mode(&path) == 0o600;
+    assert!(records.into_iter().any(|entry| is_sums(entry.unwrap().path())));
+    assert_eq!(home.doctor().expect(0).findings(), []);
+
     fs::create_dir(home.memory(".git")).unwrap();
     assert_eq!(home.doctor().expect(0).json()["machine"]["history"], "git");
 }
@@ -245,6 +255,7 @@ fn leftovers_and_damaged_caches_are_removed() {
         [
             own.join("stage-9-0"),
             own.join("journal.new"),
+            own.join("room"),
             cache.join(".tmp-1-1"),
             home.memory("sources/.recollex-stage-9-0"),
         ],
@@ -256,16 +267,22 @@ fn leftovers_and_damaged_caches_are_removed() {
     }
     fs::write(&sound, "RCLX").unwrap();
     fs::write(cache.join("records/foreign"), "{}").unwrap();
-    for path in [&sound, &cache.join("records/foreign"), &cache.join("records"), &cache] {
+    // Not a whole number of hash values.
+    fs::write(cache.join("records/torn.chunks"), "x").unwrap();
+    for path in
+        [&sound, &cache.join("records/foreign"), &cache.join("records/torn.chunks"), &cache.join("records"), &cache]
+    {
         let mode = if path.is_dir() { 0o700 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
     let found = home.doctor().expect(1);
     found.finds("leftover-file", ".scriptorium/recollex/stage-9-0");
     found.finds("leftover-file", ".scriptorium/recollex/journal.new");
+    found.finds("leftover-file", ".scriptorium/recollex/room");
     found.finds("leftover-file", ".scriptorium-recollex/.tmp-1-1");
     found.finds("leftover-file", "sources/.recollex-stage-9-0");
     found.finds("damaged-cache", ".scriptorium-recollex/records/foreign");
+    found.finds("damaged-cache", ".scriptorium-recollex/records/torn.chunks");
 
     assert_eq!(home.run(&["doctor", "--fix", "--json"]).expect(0).findings(), []);
     assert!(leftover.iter().all(|path| !path.exists()));

@@ -491,7 +491,11 @@ Examples:
   recollex undo --list
   recollex undo --dry-run
   recollex undo 2
-  recollex undo --redo")]
+  recollex undo --redo
+
+Commits are taken back in their order, the last one first, and only while the files that they touched are as they left
+them. The last 32 are kept, and of old versions at most 256 MiB. It ends at a commit of more than 1,000 changes, at one
+that another program made, at one that erased something for good, and where the medium has no hard links.")]
 pub struct Undo {
     /// How many commits
     #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]

@@ -3,11 +3,12 @@
 //! The caller has the lock; what a writer that died left unfinished is completed first, so that the copy is one state of
 //! the workspace and nothing else. Every byte is read once.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
@@ -16,6 +17,12 @@ use super::bundle::{
 };
 use super::doctor::each_entry;
 use crate::store::{Area, Directory, Guard, Kind, Stamp, Store as _, StoreError, Twins};
+
+/// A temporary file that nobody has written to for so long has no writer any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// What stands between a backup's name and the writer's process in the name of a temporary file.
+const TEMPORARY: &str = ".tmp-";
 
 /// A backup that was made.
 #[derive(Clone, Debug)]
@@ -61,9 +68,11 @@ pub fn backup(
         Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     };
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?);
-    name.push(format!(".tmp-{}", std::process::id()));
+    let file_name = target.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    tidy(directory, file_name);
+    let mut name = OsString::from(".");
+    name.push(file_name);
+    name.push(format!("{TEMPORARY}{}", std::process::id()));
     let temporary = Temporary(directory.join(name));
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary.0)?;
     // Whatever the umask took away.
@@ -93,6 +102,26 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // After a rename there is nothing; otherwise it is of no use, and only takes room.
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Removes what backups of this name, or of a name that [`name`] gives, left where they were killed. Best effort: these
+/// files only take room.
+fn tidy(directory: &Path, target: &OsStr) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some((of, process)) = name.to_str().and_then(|name| name.strip_prefix('.')?.rsplit_once(TEMPORARY)) else {
+            continue;
+        };
+        let is_ours = target == of || of.starts_with("recollex-") && of.ends_with(".tar");
+        let is_abandoned = entry.metadata().is_ok_and(|metadata| {
+            let written = metadata.modified().ok().and_then(|written| written.elapsed().ok());
+            metadata.is_file() && written.is_some_and(|since| since > ABANDONED)
+        });
+        if is_ours && process.bytes().all(|byte| byte.is_ascii_digit()) && is_abandoned {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -12,8 +12,11 @@ use crate::store::{
 };
 use crate::types::{Finding, Severity};
 
-/// How every cache file of this program begins.
+/// How cache files of this program begin, but for [`SUMS`].
 const CACHE_MAGIC: &[u8] = b"RCLX";
+/// Files that hold hash values, so many bytes each, and nothing else.
+const SUMS: &str = ".chunks";
+const SUM_BYTES: u64 = 32;
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug)]
@@ -217,13 +220,18 @@ fn cache(store: &Directory, found: &mut Vec<Ailment>) -> Result<(u64, u64), Stor
         }
         files += 1;
         bytes += entry.stamp.size;
+        if entry.stamp.size == 0 {
+            // Made by a writer that died before it wrote: as good as none, and the next one goes on with it.
+            return Ok(());
+        }
         let begin = match store.read_bytes(Area::Cache, &entry.path, None, 0, CACHE_MAGIC.len() as u32) {
             Ok(chunk) => chunk.data,
             // Gone, or replaced meanwhile: others may be at work.
             Err(StoreError::NotFound | StoreError::Changed) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if begin != CACHE_MAGIC {
+        let is_sums = entry.path.ends_with(SUMS) && entry.stamp.size.is_multiple_of(SUM_BYTES);
+        if begin != CACHE_MAGIC && !is_sums {
             let shown = format!("{}/{}", path::CACHE, entry.path);
             let message = "no cache of this program, or a damaged one; it is of no use";
             let finding = finding("damaged-cache", Severity::Warning, Some(shown), message);

@@ -283,3 +283,28 @@ fn a_restore_that_dies_at_any_step_leaves_the_old_state_or_the_new_one() {
     }
     assert!(old > 5 && new > 5, "{old} {new}");
 }
+
+#[test]
+fn what_backups_that_were_killed_left_goes() {
+    let (_parent, root) = workspace(&[("topics/a.md", b"x")]);
+    let beside = |name: &str| root.with_file_name(name);
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    let make = |name: &str, is_old: bool| {
+        fs::write(beside(name), "half").unwrap();
+        if is_old {
+            fs::File::options().write(true).open(beside(name)).unwrap().set_modified(long_ago).unwrap();
+        }
+    };
+    let gone = [".b.tar.tmp-1", ".recollex-w-1-2026-01-01T000000Z.tar.tmp-77"];
+    let stays = [".b.tar.tmp-x", ".c.tar.tmp-1", "b.tar.tmp-1", ".letter.tmp-1", ".b.tar"];
+    gone.iter().chain(&stays).for_each(|name| make(name, true));
+    // One that is being written.
+    make(".b.tar.tmp-2", false);
+    back_up(&root, &beside("b.tar")).unwrap();
+    for name in gone {
+        assert!(!beside(name).exists(), "{name}");
+    }
+    for name in stays.iter().chain(&[".b.tar.tmp-2"]) {
+        assert!(beside(name).exists(), "{name}");
+    }
+}
