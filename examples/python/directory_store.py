@@ -169,13 +169,23 @@ def create(directory, name, data):
         os.fsync(descriptor)
 
 
-def reserve(descriptor, offset, length):
-    """Makes room behind the end of a file, so that writing there cannot find the disk full."""
+def reserve(descriptor, length):
+    """Makes room in a file, which does not get longer."""
     libc = ctypes.CDLL(None, use_errno=True)
     keep_size = 1
-    arguments = (ctypes.c_int(descriptor), ctypes.c_int(keep_size), ctypes.c_int64(offset), ctypes.c_int64(length))
-    if length and libc.fallocate(*arguments) and ctypes.get_errno() in (errno.ENOSPC, errno.EDQUOT):
+    arguments = (ctypes.c_int(descriptor), ctypes.c_int(keep_size), ctypes.c_int64(0), ctypes.c_int64(length))
+    if libc.fallocate(*arguments) and ctypes.get_errno() in (errno.ENOSPC, errno.EDQUOT):
         raise Refusal("full")
+
+
+def set_aside(own, entries):
+    """Sets room aside for what is added to files, so that a full disk refuses the commit before it is made. In a file of
+    its own: in those that are added to, it would change their times even if the commit did not happen."""
+    block = 4096
+    texts = [step["text"].encode() for entry in entries for action, step in entry["step"].items() if action == "append"]
+    if texts:
+        with opened(own, ROOM, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            reserve(descriptor, sum(-(-len(text) // block) * block for text in texts))
 
 
 def unlink(directory, name):
@@ -220,34 +230,37 @@ def kind_of(status):
 # The journal: one file with the generation and what the last commit does. `host/src/store/journal.rs` says how it is
 # laid out and why. It is pending while it has a body, and settled once it is cut to its header.
 
-HEADER = struct.Struct("<16sI4xQQ32s")
+HEADER = struct.Struct("<16sIIQQ32s")
 HEADER_LENGTH = HEADER.size + 8
+ROOM = "room"  # holds the room that additions will take
 MAGIC, JOURNAL_VERSION, TAIL = b"recollex-journal", 1, 4096
+ERASES = 1  # the flag of a commit of which nothing that it removes may be kept
 SETTLE = "run `recollex doctor --fix` on this workspace"
 HALF_INSTALL = ".scriptorium-block-backup"  # what OpenProgram moves files to while it installs new ones
 COMPARE = "compare, take what is wanted, and remove the rest"
 
 
-def encode_journal(generation, entries):
+def encode_journal(generation, entries, erases=False):
     body = json.dumps(entries, ensure_ascii=False).encode() if entries else b""
-    header = HEADER.pack(MAGIC, JOURNAL_VERSION, generation, len(body), hashlib.sha256(body).digest())
+    flags = ERASES if erases else 0
+    header = HEADER.pack(MAGIC, JOURNAL_VERSION, flags, generation, len(body), hashlib.sha256(body).digest())
     return header + hashlib.sha256(header).digest()[:8] + body
 
 
 def decode_journal(data):
-    """The generation, and the entries of a pending commit."""
+    """The generation, the entries of a pending commit, and whether it erases."""
     header, total = data[: HEADER.size], data[HEADER.size : HEADER_LENGTH]
     if len(data) < HEADER_LENGTH or not header.startswith(MAGIC) or hashlib.sha256(header).digest()[:8] != total:
         raise Refusal("io", f"the journal is damaged: {SETTLE}")
-    _, version, generation, length, digest = HEADER.unpack(header)
+    _, version, flags, generation, length, digest = HEADER.unpack(header)
     body = data[HEADER_LENGTH:]
     if not body:
-        return generation, []
-    if version != JOURNAL_VERSION:
+        return generation, [], False
+    if version != JOURNAL_VERSION or flags & ~ERASES:
         raise Refusal("denied", f"a commit of a newer version (journal {version}) is unfinished: use that version once")
     if len(body) != length or hashlib.sha256(body).digest() != digest:
         raise Refusal("io", f"the journal is damaged: {SETTLE}")
-    return generation, json.loads(body)
+    return generation, json.loads(body), bool(flags & ERASES)
 
 
 def tail_digest(descriptor, length):
@@ -393,7 +406,7 @@ class DirectoryStore(Directory):
     # Reading
 
     def journal(self):
-        """The generation, and what a commit has still to do."""
+        """The generation, what a commit has still to do, and whether it erases."""
         try:
             with self.own() as own, opened(own, "journal", os.O_RDONLY) as descriptor:
                 data = read_all(descriptor, 0, os.fstat(descriptor).st_size)
@@ -401,13 +414,13 @@ class DirectoryStore(Directory):
                 is_cut = os.fstat(descriptor).st_size == HEADER_LENGTH
                 return decode_journal(data[:HEADER_LENGTH] if is_cut else data)
         except FileNotFoundError:
-            return 0, []
+            return 0, [], False
 
     def settled(self):
         """The generation when no commit is under way: one that a crash left is completed, one at work is waited for."""
         until = time.monotonic() + PATIENCE
         while True:
-            generation, entries = self.journal()
+            generation, entries, _ = self.journal()
             if not entries:
                 return generation
             try:
@@ -428,7 +441,7 @@ class DirectoryStore(Directory):
         while True:
             generation = self.settled()
             answer = read()
-            if self.journal() == (generation, []):
+            if self.journal() == (generation, [], False):
                 return generation, answer
 
     def generation(self):
@@ -527,29 +540,31 @@ class DirectoryStore(Directory):
         if os.path.lexists(os.path.join(self.root, HALF_INSTALL)) and FileLock(self.root).current() is None:
             message = f"another program stopped while it was installing new files: start it once, or {COMPARE}"
             found.append({"code": "half-install", "path": HALF_INSTALL, "message": message})
-        kept = f"{self.runtime()}/{OWN}/kept"
-        with contextlib.suppress(FileNotFoundError), self.directory(kept.split("/")) as here:
-            if os.listdir(here):
-                message = f"changes that another program came before: {COMPARE}"
-                found.append({"code": "recovery-conflict", "path": kept, "message": message})
+        if self.beside("kept"):
+            message = f"changes that another program came before: {COMPARE}"
+            found.append({"code": "recovery-conflict", "path": f"{self.runtime()}/{OWN}/kept", "message": message})
         return found
 
-    def commit(self, guard, base, changes):
+    def commit(self, guard, base, changes, erases=False):
         if not guard.is_of(FileLock(self.root).find_lock()):
             raise Refusal("lock-lost")
         with failing_at(""):
             self.recover(guard)
-            generation, _ = self.journal()
+            generation, _, _ = self.journal()
         if generation != base:
             raise Refusal("stale", generation)
+        with failing_at(""):
+            if erases and any(not name.endswith(".json") for name in self.beside("kept")):
+                raise Refusal("denied", f"what was kept aside may hold what is to be erased: {COMPARE}, and repeat")
         paths = Paths(self)
         plans = [(change, self.check(change, paths)) for change in changes]
         with failing_at(""), self.own(create=True) as own:
             try:
                 entries = [self.prepare(own, f"stage-{base + 1}-{number}", *plan) for number, plan in enumerate(plans)]
                 entries = [entry for entry in entries if entry]
+                set_aside(own, entries)
                 if entries:
-                    create(own, "journal.new", encode_journal(base + 1, entries))
+                    create(own, "journal.new", encode_journal(base + 1, entries, erases))
                     rename(own, "journal.new", own, "journal")
             except Exception:
                 self.sweep(own)
@@ -603,8 +618,7 @@ class DirectoryStore(Directory):
             elif action == "append" and before and before.st_size and before.st_nlink == 1:
                 if not payload["text"]:
                     return None
-                with self.parent(area, path) as (here, name), opened(here, name, os.O_RDWR) as descriptor:
-                    reserve(descriptor, before.st_size, len(payload["text"].encode()))
+                with self.parent(area, path) as (here, name), opened(here, name, os.O_RDONLY) as descriptor:
                     tail = tail_digest(descriptor, before.st_size)
                 step = {"append": {"length": before.st_size, "tail": tail, "text": payload["text"]}}
             else:
@@ -623,19 +637,37 @@ class DirectoryStore(Directory):
         """Does what the journal says is still to be done. Needs the lock."""
         if not guard.is_of(FileLock(self.root).find_lock()):
             raise Refusal("denied", "the lock is not held")
-        _, entries = self.journal()
+        _, entries, erases = self.journal()
+        if entries:
+            with self.own() as own:
+                unlink(own, ROOM)
         for entry in entries:
             self.apply(entry)
+        if erases:
+            self.forget()
         with contextlib.suppress(FileNotFoundError), self.own() as own:
             if entries:
                 with opened(own, "journal", os.O_RDWR) as descriptor:
                     os.ftruncate(descriptor, HEADER_LENGTH)
             self.sweep(own)
 
+    def forget(self):
+        """Removes what other hosts keep to take commits back: none of it may outlive a commit that erases."""
+        with contextlib.suppress(FileNotFoundError), self.directory([self.runtime(), OWN, "undo"]) as here:
+            for name in os.listdir(here):
+                unlink(here, name)
+            os.fsync(here)
+
+    def beside(self, directory):
+        """The names in a directory of the store's own."""
+        with contextlib.suppress(FileNotFoundError), self.directory([self.runtime(), OWN, directory]) as here:
+            return os.listdir(here)
+        return []
+
     def sweep(self, own):
         """Removes what belongs to no commit."""
         for name in os.listdir(own):
-            if name == "journal.new" or name.startswith("stage-"):
+            if name in ("journal.new", ROOM) or name.startswith("stage-"):
                 unlink(own, name)
 
     def apply(self, entry):

@@ -166,9 +166,9 @@ class Imports:
     def commit(self, caller, borrowed, base, changes, about):
         # A borrowed handle must be used up, or the call traps on its return.
         guard = self.guards[borrowed.to_host(caller).rep]
-        # Of a commit nothing is kept here but what it makes: `about` has nobody to tell, and nothing to forbid.
+        # Nothing is kept here of what a commit removes; what other hosts kept goes with one that erases.
         log.debug("commit %s", about["verb"])
-        return self.store.commit(guard, base, changes)
+        return self.store.commit(guard, base, changes, about["erases"])
 
 
 def lock_refusal(error):

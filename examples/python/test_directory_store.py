@@ -191,6 +191,51 @@ class StoreTest(unittest.TestCase):
         codes = [trouble["code"] for trouble in self.store.troubles()]
         self.assertEqual(codes, ["half-install", "recovery-conflict"])
 
+    def test_what_a_commit_erases_is_nowhere(self):
+        def erase(*changes):
+            guard = self.lock.acquire(0, "test")
+            try:
+                return self.store.commit(guard, self.store.generation(), list(changes), True)
+            finally:
+                guard.release()
+
+        def where():
+            paths = [os.path.join(here, name) for here, _, names in os.walk(self.root) for name in names]
+            found = []
+            for path in paths:
+                with open(path, "rb") as file:
+                    found += [path] if b"secret" in file.read() else []
+            return found
+
+        def beside(*names):
+            path = os.path.join(self.root, ".scriptorium", "recollex", *names)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("secret")
+            return path
+
+        self.commit(change("a", "put", "the secret word"))
+        beside("undo", "1.15.note")
+        beside("undo", "1-0.old")
+        self.assertEqual(len(where()), 3)
+        erase(change("a", "splice", [{"offset": 4, "remove": 6, "insert": "-"}]))
+        self.assertEqual(where(), [])
+        # Whoever completes it does not stop before that.
+        beside("undo", "2-0.old")
+        entry = {"area": "tree", "path": "b", "step": {"delete": {"before": None}}}
+        with open(os.path.join(self.root, ".scriptorium", "recollex", "journal"), "wb") as file:
+            file.write(directory_store.encode_journal(3, [entry], True))
+        guard = self.lock.acquire(0, "test")
+        self.store.recover(guard)
+        guard.release()
+        self.assertEqual((where(), self.store.generation()), ([], 3))
+        # What lies aside may hold it: that is for a person.
+        kept = beside("kept", "1-0-0.text")
+        refusal = self.refused("failed", erase, change("a", "put", "x"))[1]
+        self.assertEqual(refusal.case, "denied")
+        os.unlink(kept)
+        erase(change("a", "put", "x"))
+
     def test_a_directory_that_may_not_be_looked_into_is_shown(self):
         self.commit(change("d/a", "put", "1"), change("e", "put", "2"))
         step_into = directory_store.step_into
