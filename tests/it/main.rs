@@ -16,6 +16,7 @@ mod import_verb;
 mod layers;
 mod legacy;
 mod limits;
+mod machine;
 mod python;
 mod support;
 mod vectors;

@@ -1,13 +1,18 @@
-//! The commits that crash tests interrupt, told to the tests and to the program that is killed (`--bin crash-child`)
-//! in one place; and what each of them must come to, by a model that knows nothing of journals.
+//! What crash tests interrupt, told to the tests and to the program that is killed (`--bin crash-child`) in one place:
+//! commits, and what is made of commits; and what each commit must come to, by a model that knows nothing of journals.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use recollex::store::{Area, Change, Edit, Expect, Splice};
+use recollex::lock::{FileLock, Lock as _};
+use recollex::maintenance::{self, Manifest};
+use recollex::store::{
+    About, Area, Change, Directory, Edit, Expect, Guard, Splice, Store as _, StoreError, UndoLimits,
+};
 
 /// What the child says when the commit with this number (from 1) has returned success.
 pub const COMMITTED: &str = "committed";
@@ -17,6 +22,114 @@ pub const READY: &str = "ready";
 
 /// Files by area and path.
 pub type Files = BTreeMap<(Area, String), String>;
+
+/// What may go wrong where nothing is meant to.
+pub type Done<T> = Result<T, Box<dyn Error>>;
+
+/// What is done with a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Its commits are made, by a store that leaves nothing to take them back with.
+    Bare,
+    /// Its commits are made, by the store as it is shipped.
+    Commit,
+    /// Its last commit is taken back.
+    Undo,
+    /// Its last commit, taken back, is brought back.
+    Redo,
+    /// The workspace becomes what it was before its commits, from a backup of then.
+    Restore,
+}
+
+impl Act {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Bare, Self::Commit, Self::Undo, Self::Redo, Self::Restore];
+
+    /// Names it on the child's command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Commit => "commit",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+            Self::Restore => "restore",
+        }
+    }
+
+    /// The store that does it.
+    #[must_use]
+    pub fn store(self, root: &Path) -> Directory {
+        let store = Directory::new(root);
+        if self == Self::Bare { store } else { store.with_undo(UndoLimits::default()) }
+    }
+
+    /// Does it: the lock is taken, and `made` told after each commit. `backup` is a backup's file, for [`Act::Restore`].
+    ///
+    /// # Errors
+    /// As the store does.
+    pub fn perform(self, root: &Path, case: &Case, backup: &Path, made: &mut dyn FnMut(usize)) -> Done<()> {
+        let (store, lock) = (self.store(root), FileLock::new(root));
+        match self {
+            Self::Bare | Self::Commit => {
+                let guard = lock.acquire(0, "crash")?;
+                for (number, changes) in (1..).zip(&case.commits) {
+                    store.commit(&*guard, store.generation()?, changes, &About::new("crash", case.name))?;
+                    made(number);
+                }
+            }
+            Self::Undo => {
+                store.undo(&*lock.acquire(0, "undo")?)?;
+                made(1);
+            }
+            Self::Redo => {
+                store.redo(&*lock.acquire(0, "redo")?)?;
+                made(1);
+            }
+            Self::Restore => {
+                let mut file = fs::File::open(backup)?;
+                let manifest = maintenance::check(&mut file, &mut |_, _| {})?;
+                restore(&store, &*lock.acquire(0, "restore")?, &mut file, &manifest)?;
+                made(1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As `recollex restore` does it.
+fn restore(store: &Directory, guard: &dyn Guard, file: &mut fs::File, manifest: &Manifest) -> Done<()> {
+    store.recover(guard)?;
+    let plan = maintenance::plan(store, manifest, &mut |_, _| {})?;
+    maintenance::restore(store, guard, file, manifest, &plan, &mut |_, _| {})?;
+    Ok(())
+}
+
+/// Backs a workspace up, as `recollex backup` does it.
+///
+/// # Errors
+/// As that fails.
+pub fn backup(root: &Path, target: &Path, replace: bool) -> Done<Manifest> {
+    let guard = FileLock::new(root).acquire(0, "backup")?;
+    Ok(maintenance::backup(&Directory::new(root), &*guard, target, replace, &mut |_, _| {})?.manifest)
+}
+
+/// The case of this name, its first commit expecting what is there.
+///
+/// # Errors
+/// There is none, or the workspace cannot be read.
+pub fn case(name: &str, root: &Path) -> Done<Case> {
+    let mut case = cases().into_iter().find(|case| case.name == name).ok_or("no such case")?;
+    let store = Directory::new(root);
+    for change in case.commits.first_mut().into_iter().flatten() {
+        change.expect = match store.stat(change.area, &change.path) {
+            Ok(entry) => Expect::Same(entry.stamp),
+            Err(StoreError::NotFound) => Expect::Absent,
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(case)
+}
 
 /// One thing to interrupt: commits, one after the other, upon a workspace.
 #[derive(Clone, Debug)]
@@ -159,9 +272,14 @@ pub fn cases() -> Vec<Case> {
             name: "two",
             is_workspace: true,
             commits: vec![
-                vec![append("sources/short.md", "second\n".to_owned()), tree("topics/b.md", put("first put\n"))],
+                vec![
+                    append("sources/short.md", "second\n".to_owned()),
+                    append("sources/made.md", "made by the first\n".to_owned()),
+                    tree("topics/b.md", put("first put\n")),
+                ],
                 vec![
                     tree("sources/short.md", Edit::Append { length: 16, text: "third\n".to_owned() }),
+                    tree("sources/made.md", Edit::Append { length: 18, text: "added by the second\n".to_owned() }),
                     tree("topics/b.md", put("second put\n")),
                 ],
             ],

@@ -2,8 +2,10 @@
 //!
 //! | module | what it proves |
 //! |---|---|
-//! | `kills` | a process killed at any system call of a commit, of a recovery, or at any moment: old state or new |
-//! | `power` | a medium that reorders and loses what was not synced, at any point of a commit: old state or new |
+//! | `kills` | a process killed at any system call of a commit, its recovery, its undo and redo, a restore, or at any moment: old state or new |
+//! | `power` | a medium that reorders and loses what was not synced, at any point of the same: old state or new |
+//! | `backup` | a backup killed at any system call, or on a medium without power: whole or not there |
+//! | `binary` | the `recollex` binary killed at random moments of each verb that changes something |
 //! | `archive` | the `recollex` binary killed while it archives: no turn of the batch or all, and again completes it |
 //! | `writers` | two writers and ten readers: nothing lost, nothing torn; other programs' locks are kept |
 //!
@@ -14,6 +16,9 @@
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod archive;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod backup;
+mod binary;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod kills;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -22,6 +22,9 @@
 //!   systems do it; directories do not wait for each other.
 //! - [`Model::Subset`]: any of them are there, in their order, and the others are lost.
 //!
+//! The store leaves what is there to take commits back with unsynced: after a failure there may be less of it, and what is
+//! there leads to exactly what was.
+//!
 //! Small spaces of possibilities are gone through completely; of large ones a sample is taken, the same in each run, with
 //! both ends. Assumed away: bytes that go bad by themselves, a sync that lies, sectors torn in the middle of what was synced.
 
@@ -33,15 +36,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use recollex_tests::crash::Act;
+
 use super::kills;
 use super::record::{self, Change, Node, Recording};
 use super::workspace::{After, Template, scratch};
 use super::{Random, report, rounds, share};
 
-/// Spaces of at most this many possibilities are gone through completely.
-const COMPLETE: usize = 32;
-/// Of larger ones, as many are tried.
-const SAMPLE: usize = 14;
+/// How much of a space of possibilities is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Spaces of at most this many possibilities are gone through completely.
+    complete: usize,
+    /// Of larger ones, as many are tried, and both ends.
+    sample: usize,
+}
+
+/// For commits, which everything else stands on.
+const WIDE: Measure = Measure { complete: 32, sample: 14 };
+/// For what is made of commits.
+pub const NARROW: Measure = Measure { complete: 8, sample: 3 };
 
 /// How directories lose names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,9 +175,9 @@ impl<'a> Space<'a> {
     }
 
     /// All ways, or a sample of them.
-    fn ways(&self, random: &mut Random) -> Vec<Vec<usize>> {
+    fn ways(&self, measure: Measure, random: &mut Random) -> Vec<Vec<usize>> {
         let total = self.sizes.iter().try_fold(1_usize, |total, size| total.checked_mul(*size));
-        match total.filter(|total| *total <= COMPLETE * rounds()) {
+        match total.filter(|total| *total <= measure.complete * rounds()) {
             Some(total) => (0..total)
                 .map(|mut number| {
                     let digit = |size: &usize| {
@@ -179,7 +193,7 @@ impl<'a> Space<'a> {
                 let most = self.sizes.iter().map(|size| size - 1).collect();
                 let mut ways = vec![least, most];
                 ways.extend(
-                    (0..SAMPLE * rounds()).map(|_| self.sizes.iter().map(|size| random.below(*size)).collect()),
+                    (0..measure.sample * rounds()).map(|_| self.sizes.iter().map(|size| random.below(*size)).collect()),
                 );
                 ways
             }
@@ -329,10 +343,50 @@ impl record::Time {
 }
 
 /// A way that a medium is found in.
-struct Found {
-    reported: usize,
+pub struct Found {
+    /// How many commits had returned.
+    pub reported: usize,
     image: Image,
-    what: String,
+    /// For people.
+    pub what: String,
+}
+
+/// The ways that a medium is found in when the power fails at each point of a recording from `first` on.
+pub fn failures(recording: &Recording, first: usize, measure: Measure, name: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    for point in first..=recording.changes.len() {
+        let changes = &recording.changes[..point];
+        let reported = changes.iter().filter(|change| matches!(change, Change::Returned)).count();
+        for model in [Model::Ordered, Model::Subset] {
+            let pending = pending(changes, model);
+            let space = Space::new(recording, &pending, model);
+            let mut random = Random((point as u64) << 8 | u64::from(model == Model::Subset));
+            for way in space.ways(measure, &mut random) {
+                let image = space.image(&way);
+                if known.insert((reported, image.digest())) {
+                    let what = format!("{name} at point {point}, {model:?}, {way:?}\n{}", recording.describe());
+                    found.push(Found { reported, image, what });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Makes each of them, and lets it be looked at.
+pub fn try_each(found: &[Found], look: impl Fn(&Path, &Found) + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let spots: Vec<_> = (0..threads).map(|_| scratch()).collect();
+    share(found, |thread, found| {
+        let top = spots[thread].path().join("top");
+        if top.exists() {
+            fs::remove_dir_all(&top).unwrap();
+        }
+        fs::create_dir(&top).unwrap();
+        found.image.make(&top);
+        look(&top, found);
+    });
 }
 
 /// What came of the ways that a medium is found in.
@@ -349,39 +403,12 @@ impl Outcome {
     }
 
     /// Lets the power fail at each point of a recording from `first` on.
-    fn fail(&mut self, template: &Template, recording: &Recording, first: usize, name: &str) {
-        let mut found = Vec::new();
-        let mut known = HashSet::new();
-        for point in first..=recording.changes.len() {
-            self.points += 1;
-            let changes = &recording.changes[..point];
-            let reported = changes.iter().filter(|change| matches!(change, Change::Returned)).count();
+    fn fail(&mut self, template: &Template, recording: &Recording, first: usize, measure: Measure, name: &str) {
+        self.points += recording.changes.len() + 1 - first;
+        try_each(&failures(recording, first, measure, name), |top, found| {
             // The one that died had perhaps returned too.
-            let reported = reported.min(template.case.commits.len());
-            for model in [Model::Ordered, Model::Subset] {
-                let pending = pending(changes, model);
-                let space = Space::new(recording, &pending, model);
-                let mut random = Random((point as u64) << 8 | u64::from(model == Model::Subset));
-                for way in space.ways(&mut random) {
-                    let image = space.image(&way);
-                    if known.insert((reported, image.digest())) {
-                        let what = format!("{name} at point {point}, {model:?}, {way:?}");
-                        found.push(Found { reported, image, what });
-                    }
-                }
-            }
-        }
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let spots: Vec<_> = (0..threads).map(|_| scratch()).collect();
-        share(&found, |thread, found| {
-            let top = spots[thread].path().join("top");
-            if top.exists() {
-                fs::remove_dir_all(&top).unwrap();
-            }
-            fs::create_dir(&top).unwrap();
-            found.image.make(&top);
-            let what = format!("{}\n{}", found.what, recording.describe());
-            let state = template.settle(&top.join("w"), After::Power, found.reported, &what);
+            let reported = found.reported.min(template.commits());
+            let state = template.settle(&top.join("w"), After::Power, reported, &found.what);
             self.states[state].fetch_add(1, Ordering::Relaxed);
         });
     }
@@ -389,14 +416,14 @@ impl Outcome {
 
 #[test]
 fn a_medium_that_reorders_and_loses_what_is_not_synced() {
-    let templates = Template::all();
+    let templates = Template::all(Act::Bare);
     let mut outcome = Outcome::default();
     for template in &templates {
         let directory = scratch();
-        let recording = record::commit(template, directory.path());
+        let recording = record::perform(template, directory.path());
         let syncs = recording.changes.iter().filter(|change| matches!(change, Change::Sync { .. })).count();
         assert!(syncs >= 3, "{}: only {syncs} syncs", template.case.name);
-        outcome.fail(template, &recording, 0, template.case.name);
+        outcome.fail(template, &recording, 0, WIDE, &template.name());
     }
     report(&format!(
         "{} different states of a medium at {} points of {} cases; what they came to: {:?}",
@@ -414,21 +441,19 @@ fn a_medium_that_reorders_and_loses_what_is_not_synced() {
 #[test]
 fn a_recovery_relies_on_nothing_that_the_dead_did_not_sync() {
     let mut outcome = Outcome::default();
-    for template in Template::all().iter().filter(|template| {
-        ["put-new-in-new-directories", "move-between", "archive", "delete-last-of-directory"]
-            .contains(&template.case.name)
-    }) {
-        let name = template.case.name;
+    let names = ["put-new-in-new-directories", "move-between", "archive", "delete-last-of-directory"];
+    for template in &Template::of(Act::Bare, &names) {
+        let name = template.name();
         let directory = scratch();
         let root = directory.path().join("w");
         template.copy_to(&root);
-        let (count, made) = kills::stops(kills::commit(&root, template));
+        let (count, made) = kills::stops(kills::perform(&root, template));
         // From the moment the commit is made, at some of the stops.
         let every = ((count - made[0]) / (3 * rounds())).max(1);
         for stop in (made[0]..count - 1).step_by(every) {
             let directory = scratch();
             let (recording, first) = record::recovery(template, directory.path(), stop);
-            outcome.fail(template, &recording, first, &format!("{name} killed at stop {stop}, recovery"));
+            outcome.fail(template, &recording, first, WIDE, &format!("{name} killed at stop {stop}, recovery"));
         }
     }
     report(&format!(
@@ -438,4 +463,34 @@ fn a_recovery_relies_on_nothing_that_the_dead_did_not_sync() {
         outcome.states
     ));
     assert!(outcome.states[1].load(Ordering::Relaxed) > 500);
+}
+
+/// The store as it is shipped, which leaves something to take commits back with; and what is done with that.
+#[test]
+fn commits_are_taken_back_and_restored_whole_or_not() {
+    let mut outcome = Outcome::default();
+    let mut taken_back = 0;
+    for (act, names) in [
+        (Act::Commit, &["archive", "everything", "delete-last-of-directory"][..]),
+        (Act::Undo, &["everything"]),
+        (Act::Redo, &["everything"]),
+        (Act::Restore, &["everything"]),
+    ] {
+        for template in &Template::of(act, names) {
+            let directory = scratch();
+            let recording = record::perform(template, directory.path());
+            outcome.fail(template, &recording, 0, NARROW, &template.name());
+            taken_back += template.taken_back.load(Ordering::Relaxed);
+        }
+    }
+    report(&format!(
+        "{} different states of a medium at {} points of undos, redos and restores; what they came to: {:?}; taken back \
+         behind: {taken_back}",
+        outcome.tried(),
+        outcome.points,
+        outcome.states
+    ));
+    let tried = outcome.tried();
+    let came_to = outcome.states.map(AtomicUsize::into_inner);
+    assert!(came_to[0] > 200 && came_to[1] > 200 && taken_back > tried / 4, "{came_to:?} {taken_back}");
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 use nix::libc;
 use nix::unistd::Pid;
@@ -117,13 +118,20 @@ impl Recording {
     }
 }
 
-/// Runs the commits of a case in a new workspace below `top`, which must be empty, and records them.
-pub fn commit(template: &Template, top: &Path) -> Recording {
+/// Runs what a template does in a new workspace below `top`, which must be empty, and records it.
+pub fn perform(template: &Template, top: &Path) -> Recording {
     let root = top.join("w");
     template.copy_to(&root);
     let mut recorder = Recorder::new(top);
-    let mut traced = Traced::start(child().args(["traced", "commit"]).arg(&root).arg(template.case.name));
+    let mut traced = Traced::start(&mut template.child("traced", &root));
     recorder.record(&mut traced, None);
+    recorder.finish()
+}
+
+/// Runs a process upon what is below `top`, and records it.
+pub fn process(top: &Path, command: &mut Command) -> Recording {
+    let mut recorder = Recorder::new(top);
+    recorder.record(&mut Traced::start(command), None);
     recorder.finish()
 }
 
@@ -132,7 +140,7 @@ pub fn recovery(template: &Template, top: &Path, stop: usize) -> (Recording, usi
     let root = top.join("w");
     template.copy_to(&root);
     let mut recorder = Recorder::new(top);
-    let mut traced = Traced::start(child().args(["traced", "commit"]).arg(&root).arg(template.case.name));
+    let mut traced = Traced::start(&mut template.child("traced", &root));
     recorder.record(&mut traced, Some(stop));
     traced.kill();
     recorder.open.clear();
@@ -391,7 +399,13 @@ impl Recorder {
                 self.time_of(thread, a, node);
             }
             libc::SYS_write => {
-                assert_eq!(self.node(a), None, "a write without an offset is not known here");
+                if let Some(node) = self.node(a).filter(|_| result > 0) {
+                    let data = trace::memory(thread, b, result as usize);
+                    // The kernel has moved on by as much as it wrote.
+                    let offset = position(thread, a) - data.len();
+                    self.change(Change::Write { node, offset, data });
+                    self.time_of(thread, a, node);
+                }
                 if a == 1 && result > 0 && trace::memory(thread, b, result as usize).starts_with(COMMITTED.as_bytes()) {
                     self.change(Change::Returned);
                 }
@@ -431,6 +445,21 @@ impl Recorder {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_renameat => self.rename(self.place(a, &path(b)), self.place(c, &path(d)), failed),
             libc::SYS_renameat2 => self.rename(self.place(a, &path(b)), self.place(c, &path(d)), failed),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => self.rename(self.place(u64::MAX, &path(a)), self.place(u64::MAX, &path(b)), failed),
+            libc::SYS_linkat => {
+                let (from, to) = (self.place(a, &path(b)), self.place(c, &path(d)));
+                if let (Some(from), Some((directory, name)), false) = (from, to, failed) {
+                    let node = self.node_at(&from);
+                    self.change(Change::Name { directory, name, node });
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => {
+                if let Some((directory, name)) = self.place(u64::MAX, &path(a)).filter(|_| !failed) {
+                    self.change(Change::Name { directory, name, node: None });
+                }
+            }
             libc::SYS_unlinkat => {
                 if let Some((directory, name)) = self.place(a, &path(b)).filter(|_| !failed) {
                     self.change(Change::Name { directory, name, node: None });
@@ -466,6 +495,13 @@ impl Recorder {
         let node = self.node_at(&from).expect("what is renamed is there");
         self.change(Change::Rename { from, to, node });
     }
+}
+
+/// Where a descriptor stands in its file.
+fn position(thread: Pid, descriptor: u64) -> usize {
+    let text = fs::read_to_string(format!("/proc/{thread}/fdinfo/{}", descriptor as i32)).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("pos:")).expect("a position");
+    line.trim().parse().unwrap()
 }
 
 /// Whether a system call leaves the files alone.

@@ -1,7 +1,8 @@
 //! What crash tests kill: a process that does one thing to a workspace, told by its arguments.
 //!
 //! ```text
-//! crash-child WHEN commit ROOT CASE      the commits of a case of recollex_tests::crash
+//! crash-child WHEN ACT ROOT CASE BACKUP  an act of recollex_tests::crash upon a case: commit, undo, restore, …
+//! crash-child WHEN backup ROOT TARGET    makes a backup
 //! crash-child WHEN recover ROOT          completes what a dead writer left
 //! crash-child WHEN exec PROGRAM [ARG]…   becomes that program
 //! crash-child write ROOT NAME COUNT      commits COUNT times against other writers
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use recollex::lock::{FileLock, Lock as _, LockError};
 use recollex::store::{About, Area, Change, CommitError, Directory, Edit, Expect, Store, StoreError};
-use recollex_tests::crash::{self, COMMITTED, READY};
+use recollex_tests::crash::{self, Act, COMMITTED, READY};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -30,9 +31,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match *arguments.as_slice() {
-        [when, "commit", root, case] => commit(when, Path::new(root), case),
         [when, "recover", root] => recover(when, Path::new(root)),
+        [when, "backup", root, target] => backup(when, Path::new(root), Path::new(target)),
         [when, "exec", program, ref rest @ ..] => exec(when, program, rest),
+        [when, act, root, case, backup] => perform(when, act, Path::new(root), case, Path::new(backup)),
         ["write", root, name, count] => write(Path::new(root), name, count),
         ["read", root] => read(Path::new(root)),
         ["hold", root] => hold(Path::new(root)),
@@ -71,23 +73,17 @@ fn begin(when: &str) -> Result<()> {
     Ok(())
 }
 
-fn commit(when: &str, root: &Path, name: &str) -> Result<()> {
-    let mut case = crash::cases().into_iter().find(|case| case.name == name).ok_or("no such case")?;
-    let (store, lock) = (Directory::new(root), FileLock::new(root));
-    for change in case.commits.first_mut().into_iter().flatten() {
-        change.expect = match store.stat(change.area, &change.path) {
-            Ok(entry) => Expect::Same(entry.stamp),
-            Err(StoreError::NotFound) => Expect::Absent,
-            Err(error) => return Err(error.into()),
-        };
-    }
+fn perform(when: &str, act: &str, root: &Path, case: &str, backup: &Path) -> Result<()> {
+    let act = Act::ALL.into_iter().find(|known| known.name() == act).ok_or("no such act")?;
+    let case = crash::case(case, root)?;
     begin(when)?;
-    let guard = lock.acquire(0, "crash")?;
-    for (number, changes) in (1..).zip(&case.commits) {
-        let base = store.generation()?;
-        store.commit(&*guard, base, changes, &About::default())?;
-        say(&format!("{COMMITTED} {number}"));
-    }
+    act.perform(root, &case, backup, &mut |number| say(&format!("{COMMITTED} {number}")))
+}
+
+fn backup(when: &str, root: &Path, target: &Path) -> Result<()> {
+    begin(when)?;
+    crash::backup(root, target, false)?;
+    say(&format!("{COMMITTED} 1"));
     Ok(())
 }
 
