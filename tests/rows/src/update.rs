@@ -140,11 +140,7 @@ fn committed(files: &BTreeMap<&str, &str>, plan: &Plan) -> Value {
     for change in &plan.archive().changes {
         before.entry(&change.path).or_default().push_str(&change.text);
     }
-    let mut after = after(&before, plan.topics());
-    // Without its topic it goes.
-    if !after.contains_key("topics/core.md") && files.contains_key("topics/core.md") {
-        after.remove("core.md");
-    }
+    let after = after(&before, plan.topics());
     let changed: BTreeMap<&String, &String> =
         after.iter().filter(|(path, text)| files.get(path.as_str()) != Some(&text.as_str())).collect();
     let removed: BTreeSet<&str> = files.keys().copied().filter(|path| !after.contains_key(*path)).collect();

@@ -202,7 +202,9 @@ impl<'w> Editor<'w> {
                     let take = |document: &mut Document<'_>| document.take(&document.with_neighbours(found, &named));
                     entries.extend(self.document(&path).map(take).map(|entry| (path, entry)));
                 }
-                let entries = entries.into_iter().map(|(from, entry)| self.arriving(entry, &from, &destination.topic));
+                let mut arrived = BTreeMap::new();
+                let to = &destination.topic;
+                let entries = entries.into_iter().map(|(from, entry)| self.arriving(entry, &from, to, &mut arrived));
                 let entries = entries.collect();
                 self.put(destination, entries, at);
             }
@@ -242,7 +244,7 @@ impl<'w> Editor<'w> {
     /// The label of a record's footnote, and another one where the topic has that.
     fn label(&mut self, record: &NewRecord, path: &TopicPath) -> String {
         let Some(document) = self.document(path) else { return record.label.clone() };
-        free_label(document, &record.label)
+        free_label(&record.label, |label| document.knows(label))
     }
 
     /// A record's sources as links.
@@ -267,25 +269,48 @@ impl<'w> Editor<'w> {
     }
 
     /// A record that comes from elsewhere, with those definitions that are not there already, and under other labels where
-    /// those mean something else there.
-    fn arriving(&mut self, entry: Entry, from: &TopicPath, to: &TopicPath) -> Entry {
+    /// those mean something else there. `arrived`: what the definitions mean that came with records before it.
+    fn arriving(
+        &mut self,
+        entry: Entry,
+        from: &TopicPath,
+        to: &TopicPath,
+        arrived: &mut BTreeMap<String, Option<Meaning>>,
+    ) -> Entry {
         let evidence = self.ground.evidence;
-        let Some(document) = self.document(to) else { return entry };
+        let empty = Document::default();
+        let document = match self.document(to) {
+            Some(document) => &*document,
+            None => &empty,
+        };
         let mut arriving = Entry { text: entry.text, definitions: Vec::with_capacity(entry.definitions.len()) };
         for line in entry.definitions {
             let Some(Item::Definition(definition)) = Items::new(&line).next() else { continue };
-            let label = definition.label();
-            match document.definition(label.as_str()) {
-                None => arriving.definitions.push(line),
-                Some(there) if meaning(&there, to, evidence) == meaning(&line, from, evidence) => {}
+            let label = definition.label().as_str();
+            let meant = meaning(&line, from, evidence);
+            let there = |label: &str| match document.definition(label) {
+                Some(there) => Some(meaning(&there, to, evidence)),
+                None => arrived.get(label).cloned(),
+            };
+            match there(label) {
+                None => {
+                    arrived.insert(label.to_owned(), meant);
+                    arriving.definitions.push(line);
+                }
+                Some(there) if there == meant => {}
                 Some(_) => {
-                    let free = free_label(document, "new-evidence-moved-1");
-                    arriving.text = arriving.text.replace(&format!("[^{}]", label.as_str()), &format!("[^{free}]"));
-                    arriving.definitions.push(line.replacen(
-                        &format!("[^{}]", label.as_str()),
-                        &format!("[^{free}]"),
-                        1,
-                    ));
+                    // Another record may have brought it, under another label too.
+                    let brought = arrived.iter().find(|(_, other)| **other == meant).map(|(label, _)| label.clone());
+                    let is_new = brought.is_none();
+                    let other = brought.unwrap_or_else(|| {
+                        free_label("new-evidence-moved-1", |label| document.knows(label) || arrived.contains_key(label))
+                    });
+                    let (old, new) = (format!("[^{label}]"), format!("[^{other}]"));
+                    arriving.text = arriving.text.replace(&old, &new);
+                    if is_new {
+                        arriving.definitions.push(line.replacen(&old, &new, 1));
+                        arrived.insert(other, meant);
+                    }
                 }
             }
         }
@@ -293,14 +318,17 @@ impl<'w> Editor<'w> {
     }
 }
 
+/// What a definition says: its time as it is written, and its links' labels with what they lead to.
+type Meaning = (String, Vec<(String, String)>);
+
 /// The label, or the first free one of those with a further number.
-fn free_label(document: &Document<'_>, label: &str) -> String {
+fn free_label(label: &str, taken: impl Fn(&str) -> bool) -> String {
     let numbered = (2..).map(|number: u64| format!("{label}-{number}"));
-    std::iter::once(label.to_owned()).chain(numbered).find(|label| !document.knows(label)).unwrap_or_default()
+    std::iter::once(label.to_owned()).chain(numbered).find(|label| !taken(label)).unwrap_or_default()
 }
 
-/// What a definition says: when, and what its links lead to from the topic it stands in.
-fn meaning(line: &str, path: &TopicPath, evidence: &dyn Evidence) -> Option<(String, Vec<(String, String)>)> {
+/// What a definition in a topic says; none if it is none.
+fn meaning(line: &str, path: &TopicPath, evidence: &dyn Evidence) -> Option<Meaning> {
     let Some(Item::Definition(definition)) = Items::new(line).next() else { return None };
     let target = |target: &str| {
         let found = SourceTarget::parse(target).resolve(path, evidence);

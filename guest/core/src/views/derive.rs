@@ -9,7 +9,7 @@ use super::relations::relations_of;
 use super::runtime::RuntimeState;
 use super::timeline::{Timeline, timeline_path};
 use crate::digest::{Digest, FileHasher};
-use crate::ids::{EvidenceTime, SourceRef, TopicPath};
+use crate::ids::{BlockId, EvidenceTime, SourceRef, TopicPath};
 use crate::table::{TopicEntry, TopicNote, TopicTable};
 use crate::topic::{Check, Sources, TopicRef};
 use std::borrow::Cow;
@@ -433,10 +433,31 @@ fn recent_of(
 
 impl RuntimeState {
     /// Gives numbers to the units of the table that have none, in their order. Whether there was one: then the file is out
-    /// of date.
+    /// of date. Where no unit has a number yet, the ids of one block share the number of its first.
     pub fn cover(&mut self, table: &TopicTable) -> bool {
+        let before = self.next();
+        self.seed(|| first_numbers(table));
         let created = Derivation::whole(table, self, ViewLimits { recent: 0, ..ViewLimits::default() }).created;
         self.extend_ids(created.iter().map(String::as_str));
-        !created.is_empty()
+        self.next() != before
     }
+}
+
+/// Every unit with its place among all units; merged ones are one claim, older ones are each their own.
+fn first_numbers(table: &TopicTable) -> Vec<(String, u64)> {
+    let shared: BTreeMap<String, TopicPath> =
+        table.shared_ids().into_iter().map(|(id, path)| (id.to_owned(), path)).collect();
+    let mut numbers = Vec::new();
+    for (path, entry) in table.entries() {
+        let Ok(path) = TopicPath::parse(path) else { continue };
+        let counting: BTreeSet<&str> = units_of(&entry, &path, &shared).into_iter().map(|(id, ..)| id).collect();
+        for block in entry.blocks() {
+            let first = numbers.len() as u64;
+            for (id, place) in block.ids().filter(|id| counting.contains(id)).zip(0..) {
+                let own = if BlockId::is_written(id) { 0 } else { place };
+                numbers.push((id.to_owned(), first + own));
+            }
+        }
+    }
+    numbers
 }

@@ -79,10 +79,10 @@ impl RuntimeState {
         self.order.last().map_or(0, |(_, number)| number.saturating_add(1))
     }
 
-    /// Where no block has a number yet: gives each its place among all units, which the ids of one block share.
-    pub fn seed(&mut self, units: &[Unit]) {
+    /// Takes these numbers over, if no block has one yet.
+    pub(super) fn seed(&mut self, numbers: impl FnOnce() -> Vec<(String, u64)>) {
         if self.order.is_empty() {
-            self.order = units.iter().map(|unit| (unit.id.as_str().to_owned(), unit.order as u64)).collect();
+            self.order = numbers();
             self.known = self.order.iter().cloned().collect();
         }
     }

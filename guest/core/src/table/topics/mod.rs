@@ -505,6 +505,10 @@ impl Committed for CommittedTopics<'_> {
         (self.text)(path)
     }
 
+    fn is_there(&self, path: &TopicPath) -> bool {
+        self.table.entry(path).is_some()
+    }
+
     fn topics_of(&self, id: &str) -> Vec<TopicPath> {
         self.table.topics_of(id)
     }
