@@ -7,9 +7,7 @@ use super::request::{CheckedEdit, Request};
 use crate::ids::{SourceId, SourceRef, TopicPath};
 use crate::source::{self, Batch, BatchError, Kept as KeptRecord, LimitReached, Outcome, Tier};
 use crate::text::{caseless, is_whitespace};
-use crate::topic::edit::{
-    Committed, Edit, EditReason, Evidence, Kept, NewBlock, NewFootnote, Planned, plan as plan_edit,
-};
+use crate::topic::edit::{Committed, Edit, Evidence, Kept, NewBlock, NewFootnote, Planned, plan as plan_edit};
 use crate::topic::{Block, Check, Sources, TopicRef, with_lf};
 use crate::views::CORE_TOPIC;
 use std::borrow::Cow;
@@ -213,12 +211,8 @@ impl Draft {
             }),
             quoted: self.quoted.clone(),
         };
-        let planned = plan_edit(&edit, workspace.committed, &evidence).map_err(|faults| {
-            let mut faults: Vec<Fault> = faults.into_iter().map(Fault::of_edit).collect();
-            // What a request names that is not quoted is told before what follows from it.
-            faults.sort_by_key(|fault| fault.why != super::fault::Why::Edit(EditReason::MissingSource));
-            Rejection::Refused(faults)
-        })?;
+        let planned = plan_edit(&edit, workspace.committed, &evidence)
+            .map_err(|faults| Rejection::Refused(faults.into_iter().map(Fault::of_edit).collect()))?;
         if self.caller.may_only_add() {
             refuse_if_any(rewritten(&planned, workspace.committed, &evidence))?;
         }
