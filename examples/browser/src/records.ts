@@ -61,7 +61,9 @@ async function saidView(run: Run, listed: ListedRecord): Promise<Node[]> {
   const before = new TextEncoder().encode(record.time + record.label).length;
   try {
     const first = await run.text(listed, 0, before + TEXT_BYTES);
-    const at = first.text.indexOf(`${record.label}: `, head);
+    // An older archive may have records without them: those are shown as they are.
+    const isHeaded = record.label !== "" && first.text.startsWith(`[${record.time}]`);
+    const at = isHeaded ? first.text.indexOf(`${record.label}: `, head) : -1;
     const said = text(at < 0 ? first.text : first.text.slice(at + record.label.length + 2));
     if (first.more === 0) return [said];
     let from = Number(record.length) - first.more;

@@ -145,7 +145,7 @@ function findingView(finding: Finding): HTMLElement {
 
 const STANDINGS: Record<Standing, [string, string, string]> = {
   trusted: ["Trusted identities", "The program that wrote the archive says who spoke, and vouches for it.", "trusted"],
-  hint: ["Hints only", "The program names a speaker, but nobody has vouched for it. Do not build on it.", "hint"],
+  hint: ["Hints only", "The program, or only the text of an older record, names a speaker. Nobody has vouched for it: do not build on it.", "hint"],
   unnamed: ["Without a speaker", "Only a label. It is a role, or whatever was written there, and proves nothing.", "label only"],
 };
 
