@@ -25,10 +25,42 @@ pub struct Guest {
     pub package: &'static str,
     /// Environment variable that may name a ready component file. It is also what the path is published as.
     pub variable: &'static str,
+    /// What it is optimised for.
+    pub aim: Aim,
 }
 
-/// Builds `guests` in one cargo call and publishes each component's path to the crate being built as the environment
-/// variable [`Guest::variable`], to be read by `env!` or `include_bytes!(env!(…))`.
+/// What a guest is optimised for, beyond what the profile `guest` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// Speed. Functions keep their names, for back traces.
+    Speed,
+    /// Size, for what a page has to load: core is optimised for size, which costs reading nothing that could be measured, and
+    /// functions have no names.
+    Size,
+}
+
+impl Aim {
+    /// Arguments for cargo, and behind them for the compiler of the guest's own crate.
+    fn arguments(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Self::Speed => (&[], &[]),
+            Self::Size => (&["--config", "profile.guest.package.recollex-core.opt-level=\"s\""], &["-Cstrip=symbols"]),
+        }
+    }
+}
+
+/// The components that are shipped.
+pub const SHIPPED: [Guest; 2] = [
+    Guest { package: "recollex-component", variable: "RECOLLEX_MEMORY_COMPONENT", aim: Aim::Speed },
+    Guest { package: "recollex-verifier", variable: "RECOLLEX_VERIFIER_COMPONENT", aim: Aim::Size },
+];
+
+/// What those are made of, as paths in the workspace.
+pub const SOURCES: [&str; 4] = ["guest", "wit", "Cargo.lock", "Cargo.toml"];
+
+/// Builds `guests`, each by itself because together they would get the union of their features, and publishes each
+/// component's path to the crate being built as the environment variable [`Guest::variable`], to be read by `env!` or
+/// `include_bytes!(env!(…))`.
 ///
 /// A guest whose variable is set in the environment is not built; that file is taken as it is, after a look that it is a
 /// component at all. `watched` are the paths, relative to the workspace root, whose change asks for a new build.
@@ -40,26 +72,15 @@ pub fn provide(guests: &[Guest], watched: &[&str]) -> Result<(), String> {
     for path in watched {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }
-    let mut missing = Vec::new();
     for guest in guests {
         println!("cargo::rerun-if-env-changed={}", guest.variable);
-        match env::var_os(guest.variable) {
-            Some(path) => publish(guest, &ready_component(guest, Path::new(&path))?),
-            None => missing.push(*guest),
-        }
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let directory = compile(&root, &missing)?;
-    for guest in &missing {
-        publish(guest, &wrap(&directory, guest)?);
+        let component = match env::var_os(guest.variable) {
+            Some(path) => ready_component(guest, Path::new(&path))?,
+            None => wrap(&compile(&root, guest)?, guest)?,
+        };
+        println!("cargo::rustc-env={}={}", guest.variable, component.display());
     }
     Ok(())
-}
-
-fn publish(guest: &Guest, component: &Path) {
-    println!("cargo::rustc-env={}={}", guest.variable, component.display());
 }
 
 /// The directory of the workspace's `Cargo.toml`: the nearest one above the crate being built that has a lock file.
@@ -86,18 +107,21 @@ fn ready_component(guest: &Guest, path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf, String> {
+/// Builds the guest's core module. Answers with the directory it lies in.
+fn compile(root: &Path, guest: &Guest) -> Result<PathBuf, String> {
     require_target()?;
     let target_dir = target_dir(root);
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let (of_cargo, of_compiler) = guest.aim.arguments();
     let mut command = Command::new(cargo);
     command
         .current_dir(root)
-        .args(["build", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir"])
-        .arg(&target_dir);
-    for guest in guests {
-        command.args(["--package", guest.package]);
-    }
+        .args(["rustc", "--locked", "--profile", "guest", "--target", TARGET, "--target-dir"])
+        .arg(&target_dir)
+        .args(["--package", guest.package])
+        .args(of_cargo)
+        .arg("--")
+        .args(of_compiler);
     for (name, _) in env::vars_os() {
         let name_text = name.to_string_lossy();
         let of_outer_build = matches!(
@@ -122,7 +146,7 @@ fn compile(root: &Path, guests: &[Guest]) -> Result<PathBuf, String> {
         for line in String::from_utf8_lossy(&output.stderr).lines() {
             println!("cargo::warning={line}");
         }
-        return Err(format!("the guests did not build ({}); cargo's words are above", output.status));
+        return Err(format!("{} did not build ({}); cargo's words are above", guest.package, output.status));
     }
     Ok(target_dir.join(TARGET).join("guest"))
 }

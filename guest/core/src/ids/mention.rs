@@ -2,6 +2,7 @@
 
 use super::source_ref::TurnRef;
 use crate::digest::Digest;
+use crate::text::json_string;
 
 /// References that one line names at most, and that one range stands for at most.
 pub const REFERENCES_MAX: usize = 100;
@@ -110,10 +111,8 @@ fn is_word(byte: u8) -> bool {
 /// The id by which a line that mentions turns is known: `lex_` and 16 hexadecimal digits of the SHA-256 over the JSON
 /// array of path, line, content and references, with a space behind each comma.
 pub fn lexical_id<R: AsRef<str>>(path: &str, line: u64, content: &str, references: &[R]) -> String {
-    // A text cannot fail to be JSON.
-    let json = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let references: Vec<String> = references.iter().map(|reference| json(reference.as_ref())).collect();
-    let whole = format!("[{}, {line}, {}, [{}]]", json(path), json(content), references.join(", "));
+    let references: Vec<String> = references.iter().map(|reference| json_string(reference.as_ref())).collect();
+    let whole = format!("[{}, {line}, {}, [{}]]", json_string(path), json_string(content), references.join(", "));
     format!("lex_{}", Digest::of(whole.as_bytes()).hex_prefix(16))
 }
 

@@ -4,7 +4,7 @@
 //! it comes behind instead. Knows those lines. Must not know records or archives; [`super::Batch`] finds out which lines
 //! are needed.
 
-use crate::text::{Line, Lines};
+use crate::text::{Line, Lines, json_string};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ impl BranchLine {
 
     /// Adds the line, and its end, to `out`.
     pub fn write(&self, out: &mut String) {
-        let after = self.after.as_deref().map_or(Value::Null, Value::from);
-        out.push_str(&format!("{{\"id\":{},\"after\":{after}}}\n", Value::from(self.id.as_str())));
+        let after = self.after.as_deref().map_or_else(|| "null".to_owned(), json_string);
+        out.push_str(&format!("{{\"id\":{},\"after\":{after}}}\n", json_string(&self.id)));
     }
 }
 

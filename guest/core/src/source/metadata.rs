@@ -1,5 +1,6 @@
 //! What the runtime vouches for about a record: the metadata token (FORMAT.md, "Metadata").
 
+use crate::text::json_string;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
@@ -112,7 +113,7 @@ impl Metadata {
         }
         *value.get_mut("trust_state")? = Value::from(Trust::Trusted.as_str());
         let mut json = String::with_capacity(json.len());
-        write_sorted(&value, &mut json);
+        write_canonical(&value, &mut json)?;
         Some(URL_SAFE_NO_PAD.encode(json))
     }
 
@@ -121,8 +122,8 @@ impl Metadata {
         format!(
             r#"{{"authority_tier":{},"principal_id":{},"speaker_kind":{},"trust_state":"{}","version":1}}"#,
             self.tier.map_or_else(|| "null".to_owned(), |tier| format!("\"{}\"", tier.as_str())),
-            Value::from(self.principal.as_str()),
-            Value::from(self.kind.as_str()),
+            json_string(&self.principal),
+            json_string(&self.kind),
             self.trust.as_str(),
         )
     }
@@ -182,7 +183,7 @@ fn scoped(value: &Value, json: &str) -> Option<Metadata> {
         tier,
     };
     let mut again = String::with_capacity(json.len());
-    write_sorted(value, &mut again);
+    write_canonical(value, &mut again)?;
     (again == json).then_some(found)
 }
 
@@ -198,8 +199,9 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Compact JSON with sorted keys, whatever order the parser keeps.
-fn write_sorted(value: &Value, out: &mut String) {
+/// Compact JSON with ascending keys. None if they do not ascend: a parser may keep them in the order they came in, and then
+/// they were not written so.
+fn write_canonical(value: &Value, out: &mut String) -> Option<()> {
     match value {
         Value::Array(items) => {
             out.push('[');
@@ -207,24 +209,32 @@ fn write_sorted(value: &Value, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                write_sorted(item, out);
+                write_canonical(item, out)?;
             }
             out.push(']');
         }
         Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by_key(|(key, _)| *key);
             out.push('{');
-            for (index, (key, item)) in sorted.into_iter().enumerate() {
-                if index > 0 {
+            let mut last: Option<&str> = None;
+            for (key, item) in fields {
+                if let Some(last) = last {
                     out.push(',');
+                    if last >= key.as_str() {
+                        return None;
+                    }
                 }
-                out.push_str(&Value::from(key.as_str()).to_string());
+                last = Some(key);
+                out.push_str(&json_string(key));
                 out.push(':');
-                write_sorted(item, out);
+                write_canonical(item, out)?;
             }
             out.push('}');
         }
-        leaf => out.push_str(&leaf.to_string()),
+        Value::String(text) => out.push_str(&json_string(text)),
+        Value::Number(number) => out.push_str(&number.to_string()),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Null => out.push_str("null"),
     }
+    Some(())
 }

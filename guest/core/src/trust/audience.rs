@@ -11,7 +11,7 @@
 use super::authority::CAPABILITY_DENIED;
 use crate::ids::is_internal_path;
 use crate::source::{Finding, FindingCode, Problem, Tier};
-use crate::text::{caseless, decode, excerpt};
+use crate::text::{caseless, decode, excerpt, json_string};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -212,7 +212,7 @@ impl Narrowing {
 
     /// The settings file.
     pub fn file(&self) -> String {
-        let list: Vec<String> = self.prefixes().map(|prefix| format!("      {}", Value::from(prefix))).collect();
+        let list: Vec<String> = self.prefixes().map(|prefix| format!("      {}", json_string(prefix))).collect();
         let list = if list.is_empty() { "[]".to_owned() } else { format!("[\n{}\n    ]", list.join(",\n")) };
         format!("{{\n  \"audience\": {{\n    \"owner\": {list}\n  }}\n}}\n")
     }

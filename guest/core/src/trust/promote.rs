@@ -6,9 +6,9 @@
 
 use super::authority::CAPABILITY_DENIED;
 use crate::ids::SpeakerId;
-use crate::source::{Fault, FindingCode, FrameRef, Metadata, Problem, REDACTED_KIND, Trust, metadata_token};
+use crate::source::{Fault, FindingCode, FrameRef, Metadata, Problem, REDACTED_KIND, Trust, UNKNOWN, metadata_token};
+use crate::text::json_string;
 use crate::time::{Instant, Zone};
-use serde_json::Value;
 
 /// The runtime directory's log of promotions: a JSON object a line.
 pub const AUDIT_PATH: &str = "trust-audit.jsonl";
@@ -58,15 +58,14 @@ impl Promoter<'_> {
     /// The line of the audit log, with its LF: that they vouched for `frame` at `now`, seconds since 1970. Their tier is the
     /// owner's, or they could not have. A clock that shows no time leaves it empty.
     pub fn audit_line(&self, frame: &Vouched, now: f64) -> String {
-        let text = |text: &str| Value::from(text).to_string();
         let time = Instant::from_seconds(now).map(|instant| instant.iso(&Zone::utc()));
         format!(
             "{{\"timestamp\":{},\"action\":\"promote\",\"source_id\":{},\"principal_id\":{},\"speaker_id\":{},\
              \"authority_tier\":\"owner\"}}\n",
-            text(&time.unwrap_or_default()),
-            text(&frame.id),
-            text(self.principal.unwrap_or(crate::source::UNKNOWN)),
-            text(&frame.speaker_id),
+            json_string(&time.unwrap_or_default()),
+            json_string(&frame.id),
+            json_string(self.principal.unwrap_or(UNKNOWN)),
+            json_string(&frame.speaker_id),
         )
     }
 }
