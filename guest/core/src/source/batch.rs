@@ -1,4 +1,7 @@
 //! New records: checked together before anything is written.
+//!
+//! Every fault of every record is told, and one fault keeps the whole batch out (FORMAT.md, "Appending"). Knows what a frame may
+//! hold and how it is written. Must not know what is stored already: [`Batch::compare`] leads there.
 
 use super::branches::Predecessor;
 use super::frame::{ContentHasher, MARKER, RECORD_LINES_MAX, write_head};

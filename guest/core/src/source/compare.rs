@@ -1,4 +1,7 @@
 //! New records against what is stored: which are new, which are there already, and what to append.
+//!
+//! Knows content digests and where stored records lie (FORMAT.md, "Same record"). Must not read: it asks for the ranges it needs, and
+//! is supplied.
 
 use super::batch::{Batch, Turn};
 use super::branches::{BranchLine, Predecessor};

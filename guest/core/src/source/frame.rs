@@ -1,4 +1,7 @@
 //! One frame: a record and what the runtime wrote above it.
+//!
+//! Knows the lines of a frame, as constants that reading and writing share. Must not know where frames begin in a file; the
+//! scanner does.
 
 use super::metadata::{Metadata, Tier, Trust, UNKNOWN};
 use crate::digest::{Digest, Hasher};

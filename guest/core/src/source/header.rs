@@ -1,4 +1,7 @@
 //! Parses what stands above a record's text: from a frame's anchor to the end of its label.
+//!
+//! Knows one header, whole or cut: it says what is wrong, or that more is needed. Must not know what came before it in the
+//! file, save the tokens of metadata that were decoded last.
 
 use super::frame::{ANCHOR_CLOSE, ANCHOR_OPEN, CLOSE, COUNT_OPEN, META_OPEN, SOURCE_OPEN, SPEAKER_OPEN};
 use super::metadata::Metadata;

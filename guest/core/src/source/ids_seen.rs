@@ -1,4 +1,6 @@
 //! Which ids a file has shown so far.
+//!
+//! Knows hashes only. It must stay fast for ids that somebody made so that they collide.
 
 use crate::digest::Digest;
 use std::collections::BTreeSet;

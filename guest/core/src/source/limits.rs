@@ -1,4 +1,6 @@
 //! Limits with names. Reaching one is an answer, never a crash; every one is a setting.
+//!
+//! Knows names and defaults; `session` knows what may be set.
 
 /// What archives, batches, imports and reports may take. Field names are the settings' (`limits.header-bytes`, …).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

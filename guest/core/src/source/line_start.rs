@@ -1,4 +1,6 @@
 //! The beginning of a line, kept in case a finding has to show it.
+//!
+//! Knows bytes as they come in, in pieces of any length. Must not know what the line is.
 
 use crate::text::{EXCERPT_BYTES, excerpt};
 use memchr::{memchr, memrchr};

@@ -1,4 +1,7 @@
 //! What the runtime vouches for about a record: the metadata token (FORMAT.md, "Metadata").
+//!
+//! Knows both shapes of a token, of which one is written. A token that is not exactly what its values encode to is none. Must not
+//! know whose record it is or who may change it.
 
 use crate::text::json_string;
 use base64::Engine as _;

@@ -1,4 +1,7 @@
 //! What is kept of a frame: who, when, what.
+//!
+//! Knows how frames and records of the older form come to the same shape, and that only a frame has a speaker to be
+//! trusted. Must not know how either is found in a file.
 
 use super::frame::FrameRef;
 use super::legacy::{LegacyKind, LegacyRef};

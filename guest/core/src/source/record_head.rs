@@ -1,6 +1,6 @@
 //! The first line of a record: `[time] label: text`.
 //!
-//! Both forms of archives have it.
+//! Both forms of archives have it. Knows one line. Must not know whether what stands in it is to be believed.
 
 use crate::text::is_whitespace;
 use core::ops::Range;

@@ -1,4 +1,6 @@
 //! What is said about files and requests: findings (while reading) and problems (why a request was refused).
+//!
+//! Knows codes, severities and the shape of both (FORMAT.md, "Findings" and "Refusals"). Must not know how anything is found out.
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

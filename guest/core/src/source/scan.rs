@@ -1,4 +1,7 @@
 //! Reads one v2 archive as it streams past.
+//!
+//! It is fed pieces of any length and hands on whole frames; behind the first fault nothing counts (FORMAT.md, "Damage"). Knows the
+//! order of things in a file and how far it got. Must not know what the frames are wanted for.
 
 use super::frame::{ANCHOR_OPEN, FrameRef, MARKER};
 use super::header::{Header, HeaderParser, Parsed};

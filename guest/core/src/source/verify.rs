@@ -1,4 +1,7 @@
 //! Checks files of any kind that are handed to it, one after the other, and says what is wrong with them.
+//!
+//! Knows what a file is by its path, which scanner it needs, and how to say a fault to people. Must not know where files come
+//! from: who lists and reads them hands them over.
 
 use super::branches::{BranchLine, LINE_BYTES_MAX};
 use super::frame::FrameRef;
