@@ -221,6 +221,14 @@ impl Session {
         self.call(|guest, store, session| guest.call_promote(store, session, source_id))
     }
 
+    /// What [`Session::promote`] would do now. Writes nothing and fails as that does.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn would_promote(&mut self, source_id: &str) -> Result<Promotion, Error> {
+        self.call(|guest, store, session| guest.call_would_promote(store, session, source_id))
+    }
+
     /// Starts to take in an export.
     ///
     /// # Errors

@@ -178,7 +178,12 @@ impl Store for Counting {
 
 fn turn(thread: &str, number: usize) -> Turn {
     let text = format!("{number}: the green folder stands in the attic. ").repeat(8);
-    Turn { ordinal: number as i64, ..Turn::new("tests", thread, format!("m{number:07}"), "user", text) }
+    let trust = if number % 3 == 1 { "pending" } else { "trusted" };
+    Turn {
+        ordinal: number as i64,
+        trust: trust.to_owned(),
+        ..Turn::new("tests", thread, format!("m{number:07}"), "user", text)
+    }
 }
 
 fn turns(thread: &str, numbers: std::ops::Range<usize>) -> Vec<Turn> {
@@ -430,6 +435,48 @@ fn records_are_found_without_reading_the_archive() {
 }
 
 #[test]
+fn promoting_a_record_costs_that_record_and_its_chunk() {
+    let root = tempfile::tempdir().expect("a directory");
+    let store = Counting::over(root.path());
+    let runtime = runtime();
+    let mut session = store.session(&runtime);
+    fill(&mut session, &store, "long", 4000);
+    session.archive(&turns("long", 4000..4010)).expect("archived");
+    settle();
+    let bytes = fs::metadata(archive_path(root.path(), "long")).expect("there").len();
+    assert!(bytes > 2_000_000, "{bytes}");
+    // First, last, in the middle, and behind what the index covers.
+    for number in [1, 2224, 3997, 4000, 4009] {
+        store.take();
+        let id = format!("tests/long/m{number:07}");
+        let promotion = session.promote(&id).expect("promoted");
+        assert_eq!(promotion.promoted, number % 3 == 1, "{id}");
+        let counts = store.take();
+        // A chunk is 64 KiB; two where the record lies on a border, and what comes behind the last whole one.
+        assert!(counts.tree_read < 300_000 && counts.cache_read < 300_000, "{counts:?}");
+        settle();
+        // What is known after it is what a session without any cache finds out.
+        let bare = Arc::new(Counting::new(root.path(), true));
+        fs::rename(root.path().join(CACHE), root.path().join(".scriptorium-aside")).expect("moved");
+        let mut bare = bare.session(&runtime);
+        assert_eq!(bare.status().expect("a status").revision, promotion.revision);
+        let found = bare.get(&id, None, 0).expect("found");
+        fs::rename(root.path().join(".scriptorium-aside"), root.path().join(CACHE)).expect("moved");
+        assert_eq!(session.get(&id, None, 0).expect("found"), found);
+        assert_eq!(session.status().expect("a status").revision, promotion.revision);
+        let counts = store.take();
+        assert!(counts.tree_read < 4_000, "the table was lost: {counts:?}");
+    }
+    // The table goes on being used, by what is added and by who looks again.
+    let archived = session.archive(&turns("long", 4005..4012)).expect("archived");
+    assert_eq!(outcomes(&archived).iter().filter(|outcome| **outcome == Outcome::Archived).count(), 2);
+    assert!(store.take().tree_read < 200_000);
+    assert!(!session.promote("tests/long/m0000001").expect("again").promoted);
+    let (report, findings) = verify(&mut session);
+    assert_eq!((report.revision, findings), (archived.revision, vec![]));
+}
+
+#[test]
 fn a_store_that_keeps_no_cache_works() {
     let root = tempfile::tempdir().expect("a directory");
     let store = Arc::new(Counting::new(root.path(), true));
@@ -596,6 +643,8 @@ fn writers_and_readers_share_the_cache() {
 enum Event {
     /// Turns of a thread: (thread, first, count).
     Archive(u8, usize, usize),
+    /// A turn of a thread is vouched for.
+    Promote(u8, usize),
     Status,
     /// By another program: a file is written, replaced by one of the same length, cut, added to, removed.
     Write(u8, u8),
@@ -618,6 +667,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => (thread.clone(), 0_usize..1500, 1_usize..600).prop_map(|(thread, first, count)| Event::Archive(thread, first, count)),
         4 => (thread.clone(), 0_usize..2000).prop_map(|(thread, first)| Event::Archive(thread, first, 1)),
+        4 => (thread.clone(), 0_usize..1500).prop_map(|(thread, number)| Event::Promote(thread, number)),
         4 => Just(Event::Status),
         2 => (0_u8..3, 0_u8..4).prop_map(|(file, content)| Event::Write(file, content)),
         2 => (thread.clone(), any()).prop_map(|(thread, at)| Event::Twist(thread, at)),
@@ -674,6 +724,14 @@ fn with_damaged_and_stale_caches_the_answers_are_those_without() {
                     Event::Archive(number, first, count) => {
                         let turns = turns(thread(number), first..first + count);
                         match (session.archive(&turns), bare.archive(&turns)) {
+                            (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
+                            (Err(Error::Memory(ours)), Err(Error::Memory(theirs))) => prop_assert_eq!(ours, theirs),
+                            other => prop_assert!(false, "{:?}", other),
+                        }
+                    }
+                    Event::Promote(number, turn) => {
+                        let id = format!("tests/{}/m{turn:07}", thread(number));
+                        match (session.promote(&id), bare.promote(&id)) {
                             (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
                             (Err(Error::Memory(ours)), Err(Error::Memory(theirs))) => prop_assert_eq!(ours, theirs),
                             other => prop_assert!(false, "{:?}", other),

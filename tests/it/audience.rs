@@ -36,6 +36,7 @@ const ROWS: &[(&str, Ask)] = &[
     }),
     ("archive-unpaired", |session| vec![shown(session.archive_unpaired(&unpaired()))]),
     ("promote", |session| IDS.iter().map(|id| shown(session.promote(id))).collect()),
+    ("would-promote", |session| IDS.iter().map(|id| shown(session.would_promote(id))).collect()),
     ("start-import", |session| {
         let options = ImportOptions {
             format: ImportFormat::Jsonl,

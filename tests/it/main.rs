@@ -17,6 +17,7 @@ mod layers;
 mod legacy;
 mod limits;
 mod machine;
+mod promote;
 mod python;
 mod support;
 mod vectors;

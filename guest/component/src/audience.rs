@@ -1,13 +1,15 @@
 //! The workspace's settings file, as far as it says who sees what: read, and changed by the owner.
+//!
+//! Knows how to fetch and replace the file. What it says, and whether it can be relied on, core knows.
 
 use recollex_core::trust::{Narrowing, Prefix, SETTINGS_BYTES_MAX, SETTINGS_PATH, SettingsFault, Verb};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{self, Area, Change, CommitError, Edit, Expect, StoreError};
+use crate::bindings::recollex::memory::store::{Area, Change, Edit, Expect, StoreError};
 use crate::bindings::recollex::memory::types::Problem;
+use crate::change::{Planned, carry_out};
 use crate::convert;
-use crate::keep::PLAN_TRIES;
-use crate::session::{Session, about, generation, new_workspace_id, workspace_id};
+use crate::session::Session;
 use crate::tree;
 
 /// How often the file is read again because somebody is changing it.
@@ -89,27 +91,19 @@ fn change(
         let problem = convert::problem("INVALID_ARGUMENT", "invalid-prefix", None, error.to_string());
         wit::Error::Invalid(Problem { subject: Some(error.shown), ..problem })
     })?;
-    let guard = session.lock(verb)?;
-    let mut tries = PLAN_TRIES;
-    let changed = loop {
-        let base = generation()?;
+    let planned = || {
         let mut settings = read().map_err(unreadable)?;
-        if !edit(&mut settings.narrowing, prefix.clone())? {
-            break false;
-        }
-        let path = SETTINGS_PATH.to_owned();
-        let edit = Edit::Put(settings.narrowing.file());
-        let mut changes = vec![Change { area: Area::Runtime, path, expect: settings.expect, edit }];
-        if workspace_id()?.is_none() {
-            changes.push(new_workspace_id().1);
-        }
-        match store::commit(&guard, base, &changes, &about(verb, "who sees what")) {
-            Ok(_) => break true,
-            Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
-            Err(error) => return Err(session.not_committed(error)),
-        }
+        let is_changed = edit(&mut settings.narrowing, prefix.clone())?;
+        let put = || Change {
+            area: Area::Runtime,
+            path: SETTINGS_PATH.to_owned(),
+            expect: settings.expect.clone(),
+            edit: Edit::Put(settings.narrowing.file()),
+        };
+        let changes = is_changed.then(put).into_iter().collect();
+        Ok(Planned { changes, note: "who sees what".to_owned(), basis: () })
     };
-    drop(guard);
+    let changed = carry_out(session, verb, planned, |error| error)?.committed.is_some();
     let entries = tree::list(Area::Tree, "").map_err(|error| convert::store_error(error, None))?;
     let files = entries.iter().filter(|entry| prefix.covers(&entry.path)).count() as u64;
     Ok(wit::AudienceChange { prefix: prefix.as_str().to_owned(), changed, files })

@@ -1,6 +1,6 @@
-//! Keeping a batch: planned against what is there, committed, and planned again when another program came between.
+//! Keeping a batch of turns.
 //!
-//! Knows the loop. What belongs where, and what is there already, core decides.
+//! Knows how to ask and what to hand over. What belongs where, and what is there already, core decides.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,15 @@ use recollex_core::source::{Batch, BranchChange, Change, Kept, Limits, Outcome, 
 use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{
-    self, Addition, Area, Change as StoreChange, CommitError, Edit, Expect, StoreError,
-};
+use crate::bindings::recollex::memory::store::{self, Addition, Area, Change as StoreChange, Edit, Expect, StoreError};
+use crate::change::{Planned, carry_out};
 use crate::convert;
 use crate::records::Archive;
-use crate::session::{Session, about, generation, new_workspace_id, refused, workspace_id};
+use crate::session::{Session, refused};
 use crate::tree;
 
-/// How often a change is planned again because another program came in between.
-pub(crate) const PLAN_TRIES: u32 = 4;
-
-/// Keeps a batch, all of it or nothing, with what it says of branches, under the lock, and makes the workspace where there
-/// is none. `beside` says what else
-/// has to change with it, in the same commit; it is asked anew for each try, and only if something of the batch is new.
+/// Keeps a batch, all of it or nothing, with what it says of branches. `beside` says what else has to change with it, in the
+/// same commit; it is asked anew for each try, and only if something of the batch is new.
 pub(crate) fn keep(
     session: &Session,
     batch: &Batch,
@@ -30,53 +25,32 @@ pub(crate) fn keep(
     mut beside: impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
 ) -> Result<Plan, wit::Error> {
     let limits = session.settings.limits();
-    let guard = session.lock(verb)?;
-    let mut tries = PLAN_TRIES;
-    loop {
-        let base = generation()?;
-        let planned = plan(batch, &limits, files).and_then(|(plan, archives)| {
-            let mut also = Vec::new();
-            for branch in &plan.branches {
-                also.push(append_lines(branch).map_err(|error| convert::store_error(error, Some(&branch.path)))?);
-            }
-            if !plan.changes.is_empty() {
-                also.append(&mut beside(&plan)?);
-            }
-            Ok((plan, archives, also))
-        });
-        let (plan, mut archives, mut also) = match planned {
-            Err(error) if tries > 1 && convert::is_changed(&error) => {
-                tries -= 1;
-                continue;
-            }
-            planned => planned?,
-        };
-        if plan.changes.is_empty() {
-            archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
-            return Ok(plan);
-        }
+    let planned = || {
+        let (plan, archives) = plan(batch, &limits, files)?;
         let mut changes: Vec<StoreChange> =
             plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
-        changes.append(&mut also);
-        if workspace_id()?.is_none() {
-            changes.push(new_workspace_id().1);
-        }
-        let about = about(verb, into(plan.changes.len()));
-        match store::commit(&guard, base, &changes, &about) {
-            Ok(committed) => {
-                let contents =
-                    plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
-                for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
-                    if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
-                        archive.keep_added(change, &stamp, &contents, &limits, files);
-                    }
-                }
-                return Ok(plan);
+        if !plan.changes.is_empty() {
+            for branch in &plan.branches {
+                changes.push(append_lines(branch).map_err(|error| convert::store_error(error, Some(&branch.path)))?);
             }
-            Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
-            Err(error) => return Err(of_record(batch, session.not_committed(error))),
+            changes.append(&mut beside(&plan)?);
+        }
+        Ok(Planned { changes, note: into(plan.changes.len()), basis: (plan, archives) })
+    };
+    let done = carry_out(session, verb, planned, |error| of_record(batch, error))?;
+    let (plan, mut archives) = done.basis;
+    let Some(committed) = done.committed else {
+        archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
+        return Ok(plan);
+    };
+    let contents = plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+    for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
+        if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
+            archive.keep_added(change, &stamp, &contents, &limits, files);
         }
     }
+    drop(done.guard);
+    Ok(plan)
 }
 
 /// Names the record of the batch for which a name was to come into being that may not.

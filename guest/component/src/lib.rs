@@ -9,6 +9,7 @@
 mod audience;
 mod bindings;
 mod cache;
+mod change;
 mod clock;
 mod convert;
 mod import;

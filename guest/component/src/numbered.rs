@@ -1,7 +1,7 @@
 //! Keeping turns of numbered conversations: as `keep` does it for the other form.
 //!
-//! Knows the loop. What may be written, and what is there already, core decides. Such a file has no table in the cache: it
-//! is read whole each time.
+//! What may be written, and what is there already, core decides. Such a file has no table in the cache: it is read whole
+//! each time.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,23 @@ use recollex_core::source::{
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{
-    self, Addition, Area, Change as StoreChange, CommitError, Edit, Expect, Stamp, StoreError,
+    Addition, Area, Change as StoreChange, Edit, Expect, Stamp, StoreError,
 };
+use crate::change::{Planned, carry_out};
 use crate::convert;
-use crate::session::{Session, about, generation, new_workspace_id, refused, workspace_id};
+use crate::session::{Session, refused};
 use crate::tree::{self, Piece, Reader};
 
-/// How often a change is planned again because another program came in between.
-const PLAN_TRIES: u32 = 4;
-
-/// Keeps a batch, all of it or nothing, under the lock, and makes the workspace where there is none.
+/// Keeps a batch, all of it or nothing.
 pub(crate) fn keep(session: &Session, batch: &NumberedBatch, verb: &str) -> Result<NumberedPlan, wit::Error> {
     let limits = session.settings.limits();
-    let guard = session.lock(verb)?;
-    let mut tries = PLAN_TRIES;
-    loop {
-        let base = generation()?;
-        let (plan, versions) = match plan(batch, &limits) {
-            Err(error) if tries > 1 && convert::is_changed(&error) => {
-                tries -= 1;
-                continue;
-            }
-            planned => planned?,
-        };
-        if plan.changes.is_empty() {
-            return Ok(plan);
-        }
-        let mut changes: Vec<StoreChange> =
-            plan.changes.iter().map(|change| append(change, versions.get(&change.path))).collect();
-        if workspace_id()?.is_none() {
-            changes.push(new_workspace_id().1);
-        }
-        let about = about(verb, format!("into {} numbered conversations", plan.changes.len()));
-        match store::commit(&guard, base, &changes, &about) {
-            Ok(_) => return Ok(plan),
-            Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
-            Err(error) => return Err(session.not_committed(error)),
-        }
-    }
+    let planned = || {
+        let (plan, versions) = plan(batch, &limits)?;
+        let changes = plan.changes.iter().map(|change| append(change, versions.get(&change.path))).collect();
+        let note = format!("into {} numbered conversations", plan.changes.len());
+        Ok(Planned { changes, note, basis: plan })
+    };
+    Ok(carry_out(session, verb, planned, |error| error)?.basis)
 }
 
 /// Finds out what the batch must know of its files, and plans. What must still be there comes with the plan, by path.

@@ -1,26 +1,61 @@
 //! `promote`: one word of an archive and one line of the audit log, in one commit.
+//!
+//! Knows where to look and what to hand over. Who may, and what changes, core decides.
 
 use recollex_core::ids::SourceId;
 use recollex_core::session::Caller;
 use recollex_core::source::{FrameRef, Limits};
 use recollex_core::table::FileTable;
-use recollex_core::trust::{AUDIT_PATH, Promoter, Promotion, Verb, damaged};
+use recollex_core::trust::{AUDIT_PATH, Promoter, Promotion, Verb, Vouched, damaged};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{
-    self, Addition, Area, Change, CommitError, Edit, Entry, Expect, Splice, StoreError,
-};
+use crate::bindings::recollex::memory::store::{self, Addition, Area, Change, Edit, Expect, Splice, StoreError};
 use crate::bindings::recollex::memory::types::Problem;
+use crate::change::{Planned, carry_out};
 use crate::clock;
 use crate::convert;
-use crate::keep::PLAN_TRIES;
 use crate::records::Archive;
-use crate::session::{Session, about, generation, new_workspace_id, refused, workspace_id};
+use crate::session::{Session, refused, settled};
 use crate::tree;
 
 /// Vouches for the record with that id.
 pub(crate) fn promote(session: &Session, id: &str) -> Result<wit::Promotion, wit::Error> {
-    session.allow(Verb::Promote)?;
+    let (promoter, source) = asked(session, Verb::Promote, id)?;
+    let limits = session.settings.limits();
+    let mut files = session.files();
+    let planned = || {
+        let Look { archive, needed } = look(&source, &limits, &mut files)?;
+        let changes = match &needed {
+            Some((vouched, log)) => changes(&archive, vouched, log, &promoter.audit_line(vouched, clock::now())),
+            None => Vec::new(),
+        };
+        Ok(Planned { changes, note: "one record".to_owned(), basis: Look { archive, needed } })
+    };
+    let done = carry_out(session, "promote", planned, |error| error)?;
+    let Look { archive, needed } = done.basis;
+    let promoted = done.committed.is_some();
+    match (done.committed.and_then(|committed| committed.stamps.into_iter().next()?), needed) {
+        (Some(stamp), Some((vouched, _))) => archive.keep_replaced(vouched.range(), &stamp, &limits, &mut files),
+        (_, None) => archive.keep_unchanged(&limits, &mut files),
+        // Where a store gives no stamp, the archive is read again next time.
+        (None, Some(_)) => {}
+    }
+    drop(done.guard);
+    Ok(wit::Promotion { source_id: id.to_owned(), promoted, revision: session.revision(files)? })
+}
+
+/// What vouching for it would do now.
+pub(crate) fn would_promote(session: &Session, id: &str) -> Result<wit::Promotion, wit::Error> {
+    let (_, source) = asked(session, Verb::WouldPromote, id)?;
+    let limits = session.settings.limits();
+    let mut files = session.files();
+    let promoted = settled(|_| look(&source, &limits, &mut files))?.needed.is_some();
+    Ok(wit::Promotion { source_id: id.to_owned(), promoted, revision: session.revision(files)? })
+}
+
+/// Who vouches, and for what, if they may.
+fn asked<'a>(session: &'a Session, verb: Verb, id: &str) -> Result<(Promoter<'a>, SourceId), wit::Error> {
+    session.allow(verb)?;
     let promoter = Promoter {
         is_interactive: session.settings.caller == Caller::Interactive,
         principal: session.principal.as_deref(),
@@ -31,57 +66,17 @@ pub(crate) fn promote(session: &Session, id: &str) -> Result<wit::Promotion, wit
         let problem = convert::problem("INVALID_ARGUMENT", error.reason(), None, error.to_string());
         wit::Error::Invalid(Problem { subject: Some(id.to_owned()), ..problem })
     })?;
-    let limits = session.settings.limits();
-    let guard = session.lock("promote")?;
-    let mut files = session.files();
-    let mut tries = PLAN_TRIES;
-    let promoted = loop {
-        let base = generation()?;
-        let planned = look(&source, &limits, &mut files)
-            .and_then(|(entry, archive, promotion)| Ok((entry, archive, promotion, audit_log()?)));
-        let (entry, archive, promotion, log) = match planned {
-            Err(error) if tries > 1 && convert::is_changed(&error) => {
-                tries -= 1;
-                continue;
-            }
-            planned => planned?,
-        };
-        let Promotion::Needed(vouched) = promotion else {
-            archive.keep_unchanged(&limits, &mut files);
-            break false;
-        };
-        let splice = Splice { offset: vouched.offset(), remove: vouched.length(), insert: vouched.insert().to_owned() };
-        let changed = vouched.offset()..vouched.offset().saturating_add(vouched.length());
-        let line = promoter.audit_line(&vouched, clock::now());
-        let mut changes = vec![
-            Change {
-                area: Area::Tree,
-                path: entry.path,
-                expect: Expect::Same(entry.stamp),
-                edit: Edit::Splice(vec![splice]),
-            },
-            log.with(&line),
-        ];
-        if workspace_id()?.is_none() {
-            changes.push(new_workspace_id().1);
-        }
-        match store::commit(&guard, base, &changes, &about("promote", "one record")) {
-            Ok(committed) => {
-                if let Some(Some(stamp)) = committed.stamps.into_iter().next() {
-                    archive.keep_replaced(changed, &stamp, &limits, &mut files);
-                }
-                break true;
-            }
-            Err(CommitError::Stale(_) | CommitError::Changed(_)) if tries > 1 => tries -= 1,
-            Err(error) => return Err(session.not_committed(error)),
-        }
-    };
-    drop(guard);
-    Ok(wit::Promotion { source_id: id.to_owned(), promoted, revision: session.revision(files)? })
+    Ok((promoter, source))
+}
+
+/// An archive, and what it takes to vouch for one of its records; none: it is trusted.
+struct Look {
+    archive: Archive,
+    needed: Option<(Vouched, AuditLog)>,
 }
 
 /// Finds the record, and what it takes to vouch for it.
-fn look(source: &SourceId, limits: &Limits, files: &mut FileTable) -> Result<(Entry, Archive, Promotion), wit::Error> {
+fn look(source: &SourceId, limits: &Limits, files: &mut FileTable) -> Result<Look, wit::Error> {
     let (path, id) = (source.v2_path(), source.as_str());
     let failed = |error| convert::store_error(error, Some(&path));
     let missing = || {
@@ -104,7 +99,19 @@ fn look(source: &SourceId, limits: &Limits, files: &mut FileTable) -> Result<(En
         return Err(refused(vec![damaged(&path, id, &fault)]));
     }
     let promotion = found.ok_or_else(missing)?.map_err(failed)?.map_err(|problem| refused(vec![problem]))?;
-    Ok((entry, archive, promotion))
+    let needed = match promotion {
+        Promotion::Already => None,
+        Promotion::Needed(vouched) => Some((vouched, audit_log()?)),
+    };
+    Ok(Look { archive, needed })
+}
+
+/// The archive first: its stamp is the first of the commit's.
+fn changes(archive: &Archive, vouched: &Vouched, log: &AuditLog, line: &str) -> Vec<Change> {
+    let splice = Splice { offset: vouched.offset(), remove: vouched.length(), insert: vouched.insert().to_owned() };
+    let edit = Edit::Splice(vec![splice]);
+    let of_archive = Change { area: Area::Tree, path: archive.path().to_owned(), expect: archive.expect.clone(), edit };
+    vec![of_archive, log.with(line)]
 }
 
 /// The audit log as it stands.
@@ -131,12 +138,12 @@ fn audit_log() -> Result<AuditLog, wit::Error> {
 
 impl AuditLog {
     /// The change that adds a line.
-    fn with(self, line: &str) -> Change {
+    fn with(&self, line: &str) -> Change {
         let text = if self.is_open { format!("\n{line}") } else { line.to_owned() };
         Change {
             area: Area::Runtime,
             path: AUDIT_PATH.to_owned(),
-            expect: self.expect,
+            expect: self.expect.clone(),
             edit: Edit::Append(Addition { length: self.length, text }),
         }
     }

@@ -273,6 +273,11 @@ impl Archive {
         Ok((Self { path: path.to_owned(), expect, at: existing.at, basis }, existing))
     }
 
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The version that was looked at; none: there is no file.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         match &self.expect {

@@ -197,6 +197,10 @@ impl wit::GuestSession for Session {
         promote::promote(self, &source_id)
     }
 
+    fn would_promote(&self, source_id: String) -> Result<wit::Promotion, wit::Error> {
+        promote::would_promote(self, &source_id)
+    }
+
     fn start_import(&self, options: wit::ImportOptions) -> Result<wit::Importing, wit::Error> {
         self.allow(Verb::StartImport)?;
         Importing::start(self.clone(), options).map(wit::Importing::new)

@@ -1,4 +1,6 @@
 //! `archive-unpaired`: a message and its place in the quota, in one commit.
+//!
+//! Knows which files it takes. What a message becomes, and whether there is room, core decides.
 
 use recollex_core::source::Batch;
 use recollex_core::trust::{Quota, UnpairedLimits, UnpairedMessage, Verb, channel_directory, channel_has_room};

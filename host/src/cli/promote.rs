@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use recollex::Session;
-use recollex::types::{Severity, SourceRecord, Trust};
+use recollex::types::SourceRecord;
 use recollex::workspace::Excerpt;
 use serde::Serialize;
 
@@ -54,17 +54,18 @@ struct Asked {
 pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
     let mut asked = args.ids.iter().map(|id| find(id, &mut session)).collect::<Result<Vec<_>, _>>()?;
-    let pending = asked.iter().filter(|asked| asked.record.trust == Trust::Pending).count() as u64;
+    // What would be refused is refused before anything is asked or done.
+    for asked in &mut asked {
+        asked.promoted = context.time("would-promote", || session.would_promote(&asked.record.id))?.promoted;
+    }
     if args.dry_run {
-        for asked in &mut asked {
-            asked.promoted = would(&asked.record, context, &mut session)?;
-        }
         finish(context, &asked, None, true);
         return Ok(Exit::DONE);
     }
-    if pending > 0 && !args.yes {
-        confirm(&asked, pending, context)?;
+    if !args.yes && asked.iter().any(|asked| asked.promoted) {
+        confirm(&asked, context)?;
     }
+    asked.iter_mut().for_each(|asked| asked.promoted = false);
     let mut revision = None;
     for at in 0..asked.len() {
         let Some(next) = asked.get_mut(at) else { break };
@@ -105,35 +106,17 @@ fn find(id: &str, session: &mut Session) -> Result<Asked, Failure> {
     }
 }
 
-/// Whether vouching for it would change something. What only the archive as a whole can show is looked at too.
-fn would(record: &SourceRecord, context: &Context, session: &mut Session) -> Result<bool, Failure> {
-    let mut verification = session.verify(&record.path)?;
-    while let Some(findings) = context.time("verify", || verification.step(session, u64::MAX))? {
-        if let Some(finding) = findings.iter().find(|finding| finding.severity == Severity::Error) {
-            let line = finding.line.unwrap_or(1);
-            return Err(Failure::refused(
-                "COMMIT_REJECTED",
-                "damaged-archive",
-                "the archive is damaged, and nothing in it can be vouched for",
-            )
-            .at_path(&record.path)
-            .at_line(line)
-            .next("look at it with recollex verify, then restore it from a copy"));
-        }
-    }
-    Ok(record.trust == Trust::Pending)
-}
-
 /// Shows who said what, and asks.
-fn confirm(asked: &[Asked], pending: u64, context: &Context) -> Result<(), Failure> {
-    let what = format!("{} would be vouched for", count(pending, "record", "records"));
+fn confirm(asked: &[Asked], context: &Context) -> Result<(), Failure> {
+    let pending = || asked.iter().filter(|asked| asked.promoted);
+    let what = format!("{} would be vouched for", count(pending().count() as u64, "record", "records"));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage("unconfirmed", what).next("look at it with recollex get; if it is meant: --yes"));
     }
     context.out.flush();
     let mut stderr = std::io::stderr().lock();
     let mut show = || -> std::io::Result<()> {
-        for asked in asked.iter().filter(|asked| asked.record.trust == Trust::Pending) {
+        for asked in pending() {
             writeln!(stderr, "{}", escape_line(&who(&asked.record)))?;
             for line in &asked.excerpt.lines {
                 writeln!(stderr, "    {}", escape_line(&line.text))?;

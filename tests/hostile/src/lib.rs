@@ -191,6 +191,10 @@ impl GuestSession for HostileSession {
         Err(unknown("promote"))
     }
 
+    fn would_promote(&self, _source_id: String) -> Result<Promotion, Error> {
+        Err(unknown("would-promote"))
+    }
+
     fn start_import(&self, _options: ImportOptions) -> Result<Importing, Error> {
         Err(unknown("start-import"))
     }

@@ -21,28 +21,36 @@ const EVERY: usize = 7;
 const BEFORE: u64 = 2;
 const BATCH: u64 = 4;
 
+/// What archives the batch.
+const ARCHIVE: [&str; 3] = ["archive", "--provider", "p"];
+
 /// A home with a workspace and the batch to archive.
-struct Home {
+pub(super) struct Home {
     directory: tempfile::TempDir,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let home = Self { directory: scratch() };
-        fs::write(home.path("batch.jsonl"), lines(&[("t", "m2"), ("t", "m3"), ("new", "n1"), ("t", "m4")])).unwrap();
+        home.batch(&lines(&[("t", "m2"), ("t", "m3"), ("new", "n1"), ("t", "m4")]));
         home
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn workspace(&self) -> PathBuf {
+    pub(super) fn workspace(&self) -> PathBuf {
         self.path("memory")
     }
 
+    /// What there is to archive.
+    pub(super) fn batch(&self, lines: &str) {
+        fs::write(self.path("batch.jsonl"), lines).unwrap();
+    }
+
     /// The same workspace as another home has.
-    fn like(&self, other: &Self) {
+    pub(super) fn like(&self, other: &Self) {
         if self.workspace().exists() {
             fs::remove_dir_all(self.workspace()).unwrap();
         }
@@ -67,7 +75,7 @@ impl Home {
 
     /// Runs to the end, and answers with the exit code and the document.
     #[track_caller]
-    fn run(&self, arguments: &[&str], what: &str) -> (i32, Value) {
+    pub(super) fn run(&self, arguments: &[&str], what: &str) -> (i32, Value) {
         let mut command = Command::new(recollex());
         self.prepare(&mut command);
         let output = command.args(arguments).arg("--json").output().unwrap();
@@ -95,11 +103,11 @@ impl Home {
         turns
     }
 
-    /// Archives the batch, traced, and goes on until it has the lock.
-    fn archive(&self) -> Traced {
+    /// Runs, traced, until it has the lock.
+    pub(super) fn locked(&self, arguments: &[&str]) -> Traced {
         let mut command = child();
         self.prepare(&mut command);
-        command.args(["traced", "exec"]).arg(recollex()).args(["archive", "--json", "--provider", "p"]);
+        command.args(["traced", "exec"]).arg(recollex()).args(arguments).arg("--json");
         let mut traced = Traced::start(&mut command);
         let mut calls = BTreeMap::new();
         loop {
@@ -124,7 +132,7 @@ impl Home {
     }
 
     /// The archives, by what is in them.
-    fn sources(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(super) fn sources(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         crate::support::walk(&self.workspace().join("sources"), &mut |path: &Path| {
             if path.is_file() {
@@ -150,15 +158,15 @@ fn lines(turns: &[(&str, &str)]) -> String {
 #[test]
 fn killed_anywhere_it_archived_no_turn_of_a_batch_or_all() {
     let before = Home::new();
-    fs::write(before.path("batch.jsonl"), lines(&[("t", "m0"), ("t", "m1")])).unwrap();
+    before.batch(&lines(&[("t", "m0"), ("t", "m1")]));
     assert_eq!(before.run(&["init"], "init").0, 0);
-    assert_eq!(before.run(&["archive", "--provider", "p"], "the first batch").0, 0);
+    assert_eq!(before.run(&ARCHIVE, "the first batch").0, 0);
     assert_eq!(before.turns("before"), BEFORE);
 
     // Uninterrupted.
     let home = Home::new();
     home.like(&before);
-    let mut traced = home.archive();
+    let mut traced = home.locked(&ARCHIVE);
     let mut count = 0;
     let code = loop {
         match traced.step() {
@@ -177,7 +185,7 @@ fn killed_anywhere_it_archived_no_turn_of_a_batch_or_all() {
         let what = format!("killed at stop {stop} behind the lock");
         let home = &homes[thread];
         home.like(&before);
-        let mut traced = home.archive();
+        let mut traced = home.locked(&ARCHIVE);
         for _ in 0..=stop {
             if matches!(traced.step(), Stop::Over(_)) {
                 break;
@@ -193,7 +201,7 @@ fn killed_anywhere_it_archived_no_turn_of_a_batch_or_all() {
         let is_all = turns != BEFORE;
         if is_all { &all } else { &none }.fetch_add(1, Ordering::Relaxed);
 
-        let (code, again) = home.run(&["archive", "--provider", "p"], &what);
+        let (code, again) = home.run(&ARCHIVE, &what);
         let expected = if is_all { (0, BATCH) } else { (BATCH, 0) };
         assert_eq!(
             (code, &again["archived"], &again["already"]),

@@ -7,6 +7,7 @@
 //! | `backup` | a backup killed at any system call, or on a medium without power: whole or not there |
 //! | `binary` | the `recollex` binary killed at random moments of each verb that changes something |
 //! | `archive` | the `recollex` binary killed while it archives: no turn of the batch or all, and again completes it |
+//! | `promote` | the same while it vouches for a record: the mark and the line of the log, or neither |
 //! | `writers` | two writers and ten readers: nothing lost, nothing torn; other programs' locks are kept |
 //!
 //! The processes are real ones (`tests/src/bin/crash-child.rs`), the commits are those of [`recollex_tests::crash`].
@@ -24,13 +25,15 @@ mod kills;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod power;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod promote;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod record;
 mod workspace;
 mod writers;
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[test]
-#[ignore = "kills, power and archive need ptrace as Linux has it on x86_64 and aarch64"]
+#[ignore = "kills, power, archive and promote need ptrace as Linux has it on x86_64 and aarch64"]
 fn processes_killed_at_a_system_call() {
     unreachable!("there is nothing to run here");
 }

@@ -1,4 +1,4 @@
-//! Who may see what (decision D12).
+//! Who may see what (FORMAT.md, "Audience").
 //!
 //! Whoever may read sees everything, until the owner narrows a path to themselves in the settings file of the workspace.
 //! Then a paired caller sees of the tree only `sources/`, and of that what is not narrowed: topics and what is made of them
@@ -7,6 +7,8 @@
 //!
 //! A prefix covers whole parts of a path, in whatever spelling: letter case, composed or not, percent-encoded or not, with
 //! or without `_v2`, because on some medium, or to some reader, all of them are one name. Where in doubt it covers more.
+//!
+//! Knows paths and the settings file. Must not know what is asked, or what lies at a path.
 
 use super::authority::CAPABILITY_DENIED;
 use crate::ids::is_internal_path;

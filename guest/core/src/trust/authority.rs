@@ -1,4 +1,4 @@
-//! Which tier may make which call (observed §11, decision D12).
+//! Which tier may make which call (FORMAT.md, "Callers").
 //!
 //! One table says which tier has which capability, another which capability a verb of a session needs; a third names the
 //! capabilities of the other program's tools, for hosts that offer those. Knows words and tables only.
@@ -104,6 +104,8 @@ verbs! {
     ArchiveUnpaired = "archive-unpaired" needs Manage;
     /// Vouches for a record.
     Promote = "promote" needs TrustedPromote;
+    /// Says what that would do.
+    WouldPromote = "would-promote" needs TrustedPromote;
     /// Takes in an export, whoever speaks in it.
     StartImport = "start-import" needs Manage;
     /// Says what only the owner sees.
@@ -255,6 +257,7 @@ mod tests {
             Verb::ArchiveNumbered,
             Verb::ArchiveUnpaired,
             Verb::Promote,
+            Verb::WouldPromote,
             Verb::StartImport,
             Verb::Audience,
             Verb::NarrowAudience,

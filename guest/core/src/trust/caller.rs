@@ -1,4 +1,6 @@
-//! What a caller may say of themselves and of others when they archive (decision D12).
+//! What a caller may say of themselves and of others when they archive (FORMAT.md, "Callers").
+//!
+//! Knows what a record states of its origin. Must not know whether it is new, or where it goes.
 
 use super::authority::CAPABILITY_DENIED;
 use crate::source::{NewRecord, Problem, Tier};

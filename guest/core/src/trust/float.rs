@@ -1,4 +1,6 @@
 //! Numbers in the other program's spelling: ids and files that both programs keep are made of them.
+//!
+//! Knows digits. Must not know what they count.
 
 /// A number as Python writes it: the shortest digits that give it back, with a point or an exponent.
 pub fn python_float(number: f64) -> String {

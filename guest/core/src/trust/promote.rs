@@ -1,14 +1,17 @@
-//! Vouching for a pending record: one word of its metadata, and a line in the audit log (observed §11).
+//! Vouching for a pending record: one word of its metadata, and a line in the audit log (FORMAT.md, "Promotion").
 //!
 //! Who may is asked first, of the caller alone; then what is there decides. Only the trust state changes: record, speaker,
 //! principal and the rest of the metadata stay as they are, byte for byte, and so do the lengths of all lines. A writer run
 //! that takes the record up, unless something cites it already, is for whoever calls this, once there is a writer.
+//!
+//! Knows frames and the log's lines. Must not know how an archive is found or written.
 
 use super::authority::CAPABILITY_DENIED;
 use crate::ids::SpeakerId;
 use crate::source::{Fault, FindingCode, FrameRef, Metadata, Problem, REDACTED_KIND, Trust, UNKNOWN, metadata_token};
 use crate::text::json_string;
 use crate::time::{Instant, Zone};
+use core::ops::Range;
 
 /// The runtime directory's log of promotions: a JSON object a line.
 pub const AUDIT_PATH: &str = "trust-audit.jsonl";
@@ -137,6 +140,11 @@ impl Vouched {
     /// Where in the file something changes.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// The bytes that are replaced.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.length())
     }
 
     /// How many bytes are replaced there; by as many.

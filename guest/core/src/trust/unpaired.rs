@@ -1,7 +1,8 @@
-//! What somebody unpaired said in a group: kept as pending evidence, within a quota (observed §11).
+//! What somebody unpaired said in a group: kept as pending evidence, within a quota (FORMAT.md, "Unpaired people").
 //!
 //! Whoever is in a group can write there, so what they can fill is bounded: messages in a span of time, bytes of a
 //! channel, bytes of a message. Time is handed in; a clock that is put back neither locks anybody out nor opens the gate.
+//! Knows messages and sums. Must not know how archives are listed or a record is appended.
 
 use super::float::python_float;
 use crate::digest::Digest;
