@@ -150,10 +150,10 @@ fn what_is_not_there_or_no_id_is_refused() {
         ("slack/general/M1", "no-such-record"),
         ("slack/../general/m1", "no-such-record"),
         ("slack/general/m1\n", "no-such-record"),
-        ("", "invalid-source-id"),
-        ("m1", "invalid-source-id"),
-        ("slack/general/", "invalid-source-id"),
-        ("D7:1", "invalid-source-id"),
+        ("", "malformed-source-id"),
+        ("m1", "malformed-source-id"),
+        ("slack/general/", "malformed-source-id"),
+        ("D7:1", "malformed-source-id"),
         (ARCHIVE, "no-such-record"),
     ] {
         let told = refused(root, || session.promote(id));

@@ -7,11 +7,11 @@ use recollex_core::search;
 use recollex_core::session::Settings;
 use recollex_core::source::{
     Batch, ContentHasher, FindingCode, FrameRef, LegacyItem, LegacyKind, LegacyScanner, Limits, NewNumbered, NewRecord,
-    NumberedBatch, Record, Scanner, Severity,
+    NumberedBatch, Record, Scanner, Severity, Tier,
 };
 use recollex_core::topic::edit::EditReason;
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
-use recollex_core::trust::{Denied, Verb};
+use recollex_core::trust::{Denied, Narrowing, Prefix, Quota, Verb, authorise};
 use recollex_core::update::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -279,6 +279,7 @@ const NO_REASONS: &[&str] = &[
     "archive-numbered",
     "archive-unpaired",
     "start-import",
+    "would-promote",
     "source-id",
     "speaker-id",
     "record-lines",
@@ -424,4 +425,35 @@ fn faults_of_topics_are_all_listed() {
         })
         .collect();
     assert_eq!(listed, known);
+}
+
+#[test]
+fn who_may_call_what() {
+    let may = |tier, verb| if authorise(Some(tier), verb).is_ok() { "yes" } else { "no" };
+    let expected: Vec<Vec<String>> = Verb::ALL
+        .iter()
+        .map(|verb| vec![code(verb.name()), may(Tier::Owner, *verb).to_owned(), may(Tier::Paired, *verb).to_owned()])
+        .collect();
+    assert_eq!(table("Callers"), expected);
+}
+
+#[test]
+fn files_of_trust_are_as_written() {
+    let mut narrowing = Narrowing::default();
+    for path in ["topics/health", "sources/channel-slack"] {
+        narrowing.narrow(Prefix::parse(path).expect("a path"));
+    }
+    assert_eq!(block("Audience", 0), narrowing.file());
+    let quota = block("Unpaired people", 0);
+    assert_eq!(Quota::parse(quota).expect("a quota").file(), quota);
+}
+
+#[test]
+fn links_lead_to_headings() {
+    let name = |heading: &str| heading.trim_matches(['#', ' ']).to_lowercase().replace(' ', "-");
+    let headings: BTreeSet<String> = DOCUMENT.lines().filter(|line| line.starts_with('#')).map(name).collect();
+    let links: Vec<&str> =
+        DOCUMENT.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap_or_default()).collect();
+    assert!(links.len() > 20, "{links:?}");
+    assert_eq!(links.iter().filter(|link| !headings.contains(**link)).collect::<Vec<_>>(), [&""; 0]);
 }

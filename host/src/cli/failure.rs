@@ -151,12 +151,6 @@ impl Failure {
         let message = format!("`{verb}` is for the owner");
         Self::new("AUTHORITY_CAPABILITY_DENIED", "owner-only", message, Exit::REFUSED).next("ask them")
     }
-
-    /// What the component would refuse, said before it is asked.
-    pub fn refused(code: &str, reason: &str, message: impl Into<String>) -> Self {
-        Self::new(code, reason, message, Exit::REFUSED)
-    }
-
     /// Memory is switched off.
     pub fn disabled() -> Self {
         Self::new("MEMORY_DISABLED", "backend-none", "memory is switched off", Exit::OFF)
