@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use recollex::types::{Problem, Tier, Trust, error};
+use recollex::types::{Problem, SourceRecord, Speaker, Tier, Trust};
 use recollex::workspace::Turn;
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
 use serde_json::{Value, json};
@@ -64,10 +64,12 @@ fn stamped(root: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
 /// The first problem of a call that was refused, and that it wrote nothing.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(root: &Path, call: impl FnOnce() -> Result<T, Error>) -> Problem {
+    use recollex::types::Error::{Invalid, NotFound, Refused, Store};
+
     let before = stamped(root);
     let problem = match call().expect_err("it is refused") {
-        Error::Memory(error::Refused(mut problems)) => problems.remove(0),
-        Error::Memory(error::Invalid(problem) | error::NotFound(problem) | error::Store(problem)) => problem,
+        Error::Memory(Refused(mut problems)) => problems.remove(0),
+        Error::Memory(Invalid(problem) | NotFound(problem) | Store(problem)) => problem,
         other => panic!("{other:?}"),
     };
     assert_eq!(stamped(root), before, "{problem:?}");
@@ -149,7 +151,7 @@ fn what_is_not_there_or_no_id_is_refused() {
         ("slack/none/m1", "no-such-record"),
         ("slack/general/M1", "no-such-record"),
         ("slack/../general/m1", "no-such-record"),
-        ("slack/general/m1\n", "no-such-record"),
+        ("slack/general/m1\n", "unsafe-source-id"),
         ("", "malformed-source-id"),
         ("m1", "malformed-source-id"),
         ("slack/general/", "malformed-source-id"),
@@ -184,7 +186,8 @@ fn metadata_of_the_older_shape_keeps_its_shape() {
     assert!(session.promote("slack/general/m1").unwrap().promoted);
     assert_eq!(fs::read_to_string(&path).unwrap(), older("trusted"));
     let after = session.get("slack/general/m1", None, 0).unwrap().record.unwrap();
-    assert_eq!(after, recollex::types::SourceRecord { trust: Trust::Trusted, ..before });
+    let speaker = before.speaker.clone().map(|speaker| Speaker { trusted: true, ..speaker });
+    assert_eq!(after, SourceRecord { trust: Trust::Trusted, speaker, ..before });
 }
 
 /// As metadata is encoded: for URLs, without padding.
@@ -325,7 +328,7 @@ fn a_preview_changes_nothing_and_refuses_what_would_be_refused() {
     assert_eq!(stamped(&home.workspace()), before);
 
     let reason = |ran: Ran, code| ran.refuses(code)["error"]["reason"].as_str().unwrap().to_owned();
-    assert_eq!(reason(preview(&["slack/general/m9"]), 1), "no-such-record");
+    assert_eq!(reason(preview(&["slack/general/m9"]), 1), "no-such-record-or-file");
     for more in [&["--set", "owner.principal=owner/ada"][..], &["--set", "caller=background"], &["--tier", "paired"]] {
         let ids = [&["slack/general/m1"], more].concat();
         let would = reason(preview(&ids), 6);
