@@ -93,6 +93,11 @@ impl CoreDraft {
         self.chunks.iter().filter(|chunk| !chunk.pending)
     }
 
+    /// What it may cost, in tokens.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
     /// The texts whose tokens [`CoreDraft::render`] must know, in this order.
     pub fn texts(&self) -> Vec<String> {
         self.offered().take(self.counted).map(|chunk| chunk.text.clone()).collect()

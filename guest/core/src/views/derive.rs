@@ -77,8 +77,8 @@ pub struct Derived {
     pub files: BTreeMap<String, Option<String>>,
     /// Content of `runtime.json` in the runtime directory, if that changes.
     pub runtime: Option<String>,
-    /// What `core.md` is to be made of, if it is to be made: count the tokens of [`CoreDraft::texts`], then
-    /// [`CoreDraft::render`].
+    /// What `core.md` is to be made of, if it is to be made: through [`CoreCount`](super::CoreCount), which keeps what was
+    /// counted before.
     pub core: Option<CoreDraft>,
     /// Ids that got a number in `runtime`.
     pub created: Vec<String>,
@@ -305,12 +305,22 @@ impl<'a> Derivation<'a> {
             };
             let mut check = Check::new(path.clone(), TopicRef::parse(&text), &entry.sources());
             check.yield_to(&|id| self.shared.get(id).is_some_and(|first| first < path));
-            for (place, unit) in check.blocks().flat_map(|block| block.units(0)).enumerate() {
-                timeline.add(&unit, &wanted);
-                if let Some(order) = numbers.get(&(path, unit.id.as_str())) {
-                    let mut out = String::new();
-                    line(&unit, *order, &mut out);
-                    recent.insert((*order, path.clone(), place), out);
+            let mut place = 0;
+            for block in check.blocks() {
+                place += block.ids().len();
+                // A unit is a copy of its block: only of those that are needed.
+                let is_dated = || block.footnotes().filter_map(|footnote| footnote.time()).any(wanted);
+                let is_recent = || block.ids().iter().any(|id| numbers.contains_key(&(path, id.as_str())));
+                if !is_dated() && !is_recent() {
+                    continue;
+                }
+                for (number, unit) in block.units(0).iter().enumerate() {
+                    timeline.add(unit, &wanted);
+                    if let Some(order) = numbers.get(&(path, unit.id.as_str())) {
+                        let mut out = String::new();
+                        line(unit, *order, &mut out);
+                        recent.insert((*order, path.clone(), place + number), out);
+                    }
                 }
             }
             if self.core && path.as_str() == CORE_TOPIC {

@@ -1,6 +1,6 @@
 //! `relations.json`: which block links to which.
 
-use super::json::{Json, object};
+use super::json::quote;
 use crate::topic::Unit;
 
 /// The file's content: for every unit the blocks its links name, and the same the other way round for blocks that any link
@@ -22,18 +22,30 @@ pub(super) fn relations_of<'u>(units: impl Iterator<Item = (&'u str, Vec<&'u str
     }
     named.sort_unstable();
     named.dedup();
-    let backlinks = named.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
-        let (target, _) = same.first()?;
-        Some((*target, same.iter().map(|(_, from)| *from).collect()))
-    });
-    let mut out = String::from("{\"backlinks\": ");
-    write(backlinks, &mut out);
-    out.push_str(", \"outbound\": ");
-    write(outbound.into_iter(), &mut out);
-    out.push_str("}\n");
+    let mut out = String::from("{\"backlinks\": {");
+    for (number, same) in named.chunk_by(|(a, _), (b, _)| a == b).enumerate() {
+        let target = same.first().map_or("", |(target, _)| *target);
+        member(number, target, same.iter().map(|(_, from)| *from), &mut out);
+    }
+    out.push_str("}, \"outbound\": {");
+    for (number, (id, targets)) in outbound.iter().enumerate() {
+        member(number, id, targets.iter().copied(), &mut out);
+    }
+    out.push_str("}}\n");
     out
 }
 
-fn write<'u>(relations: impl Iterator<Item = (&'u str, Vec<&'u str>)>, out: &mut String) {
-    object(relations.map(|(id, others)| (id, Json::texts(others))), out);
+fn member<'u>(number: usize, id: &str, others: impl Iterator<Item = &'u str>, out: &mut String) {
+    if number > 0 {
+        out.push_str(", ");
+    }
+    quote(id, out);
+    out.push_str(": [");
+    for (number, other) in others.enumerate() {
+        if number > 0 {
+            out.push_str(", ");
+        }
+        quote(other, out);
+    }
+    out.push(']');
 }

@@ -311,58 +311,62 @@ pub struct TopicEntry<'b> {
     pub(super) times: Vec<(Name<'b>, Check)>,
     pub(super) labels: Vec<Name<'b>>,
     pub(super) links: Vec<Name<'b>>,
-    pub(super) paragraphs: Vec<ParagraphEntry<'b>>,
-}
-
-/// A paragraph that has ids.
-#[derive(Clone, Debug)]
-pub(super) struct ParagraphEntry<'b> {
-    pub(super) sound: bool,
-    pub(super) blocks: Vec<BlockEntry<'b>>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct BlockEntry<'b> {
+    /// Ids of blocks, one behind the other.
     pub(super) ids: Vec<Name<'b>>,
-    links: Vec<usize>,
-    refs: Vec<usize>,
+    /// Numbers of links and references, one behind the other.
+    numbers: Vec<usize>,
+    blocks: Vec<BlockEntry>,
+}
+
+/// A block: what is its own in the lists of its topic. Each begins where the one before ends.
+#[derive(Clone, Copy, Debug)]
+struct BlockEntry {
+    paragraph: usize,
+    sound: bool,
+    ids: (usize, usize),
+    links: (usize, usize),
+    refs: (usize, usize),
+}
+
+fn within<T>(list: &[T], (start, end): (usize, usize)) -> &[T] {
+    list.get(start..end).unwrap_or_default()
 }
 
 /// A block of a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownBlock<'e, 'b> {
     entry: &'e TopicEntry<'b>,
-    block: &'e BlockEntry<'b>,
-    paragraph: usize,
-    sound: bool,
+    block: BlockEntry,
 }
 
 impl<'e, 'b> KnownBlock<'e, 'b> {
     /// Its ids, its own last.
     pub fn ids(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
-        self.block.ids.iter().map(|name| name.text)
+        within(&self.entry.ids, self.block.ids).iter().map(|name| name.text)
     }
 
     /// Which of the topic's paragraphs that have ids it stands in. Blocks of the older kind share one.
     pub fn paragraph(&self) -> usize {
-        self.paragraph
+        self.block.paragraph
     }
 
     /// Whether it is sound, as far as its own topic goes.
     pub fn is_sound(&self) -> bool {
-        self.sound
+        self.block.sound
     }
 
     /// The blocks its links name, each once, in order.
     pub fn links(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
-        let links = &self.entry.links;
-        self.block.links.iter().filter_map(|number| links.get(*number).map(|name| name.text))
+        let entry = self.entry;
+        let numbers = within(&entry.numbers, self.block.links).iter();
+        numbers.filter_map(|number| entry.links.get(*number).map(|name| name.text))
     }
 
     /// What it rests on, each once, in order.
     pub fn refs(&self) -> impl Iterator<Item = &'b str> + use<'e, 'b> {
-        let refs = &self.entry.refs;
-        self.block.refs.iter().filter_map(|number| refs.get(*number).map(|one| one.name.text))
+        let entry = self.entry;
+        let numbers = within(&entry.numbers, self.block.refs).iter();
+        numbers.filter_map(|number| entry.refs.get(*number).map(|one| one.name.text))
     }
 }
 
@@ -386,19 +390,18 @@ impl<'b> TopicEntry<'b> {
         let times = reader.list(|reader| Some((reader.name()?, reader.reader.array()?)))?;
         let labels = reader.list(Cursor::name)?;
         let links = reader.list(Cursor::name)?;
-        let paragraphs = reader.list(|reader| {
+        let (mut ids, mut numbers, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
+        for paragraph in 0..reader.reader.count()? {
             let sound = reader.reader.array::<1>()? == [1];
-            let blocks = reader.list(|reader| {
-                Some(BlockEntry {
-                    ids: reader.list(Cursor::name)?,
-                    links: reader.list(|reader| reader.reader.count())?,
-                    refs: reader.list(|reader| reader.reader.count())?,
-                })
-            })?;
-            Some(ParagraphEntry { sound, blocks })
-        })?;
+            for _ in 0..reader.reader.count()? {
+                let ids = reader.append(&mut ids, Cursor::name)?;
+                let links = reader.append(&mut numbers, |reader| reader.reader.count())?;
+                let refs = reader.append(&mut numbers, |reader| reader.reader.count())?;
+                blocks.push(BlockEntry { paragraph, sound, ids, links, refs });
+            }
+        }
         reader.reader.end()?;
-        Some(Self { digest, flags, refs, missing, times, labels, links, paragraphs })
+        Some(Self { digest, flags, refs, missing, times, labels, links, ids, numbers, blocks })
     }
 
     /// The digest of the file it is about.
@@ -418,15 +421,12 @@ impl<'b> TopicEntry<'b> {
 
     /// Its blocks, sound or not, in order.
     pub fn blocks<'e>(&'e self) -> impl Iterator<Item = KnownBlock<'e, 'b>> {
-        self.paragraphs.iter().enumerate().flat_map(move |(number, paragraph)| {
-            let sound = paragraph.sound;
-            paragraph.blocks.iter().map(move |block| KnownBlock { entry: self, block, paragraph: number, sound })
-        })
+        self.blocks.iter().map(move |block| KnownBlock { entry: self, block: *block })
     }
 
     /// Every id in it, blocks' and older ones', sound or not, in order; one that comes twice, twice.
     pub fn ids(&self) -> impl Iterator<Item = &'b str> {
-        self.paragraphs.iter().flat_map(|paragraph| &paragraph.blocks).flat_map(|block| &block.ids).map(|id| id.text)
+        self.ids.iter().map(|id| id.text)
     }
 
     /// The times of its sound blocks' evidence, ascending, each with a check over all that it says of the time.
@@ -468,13 +468,18 @@ impl<'b> Cursor<'b> {
         Some(Name { text: self.reader.counted_text()?, at })
     }
 
-    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let count = self.reader.count()?;
-        // Nothing takes less than a byte.
-        let mut list = Vec::with_capacity(count.min(self.reader.0.len()));
-        for _ in 0..count {
-            list.push(one(self)?);
-        }
+    fn list<T>(&mut self, one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut list = Vec::new();
+        self.append(&mut list, one)?;
         Some(list)
+    }
+
+    /// Adds a list to another: where it stands there.
+    fn append<T>(&mut self, to: &mut Vec<T>, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<(usize, usize)> {
+        let (start, count) = (to.len(), self.reader.count()?);
+        for _ in 0..count {
+            to.push(one(self)?);
+        }
+        Some((start, to.len()))
     }
 }

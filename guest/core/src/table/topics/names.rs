@@ -78,7 +78,7 @@ fn of_entry(entry: &TopicEntry<'_>, body: usize) -> [Vec<u64>; 5] {
         names.map(|name| key(name.text, body + name.at)).collect()
     };
     [
-        places(&mut entry.paragraphs.iter().flat_map(|one| &one.blocks).flat_map(|block| &block.ids)),
+        places(&mut entry.ids.iter()),
         places(&mut entry.labels.iter()),
         places(&mut entry.links.iter()),
         places(&mut entry.refs.iter().map(|one| &one.name)),
