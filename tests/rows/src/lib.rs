@@ -9,6 +9,7 @@
 mod archives;
 mod authority;
 mod compare;
+pub mod derived;
 mod derived_files;
 mod frames_parse;
 mod frames_write;
@@ -50,21 +51,31 @@ impl Outcome {
 /// A runner's answer; an error is a row that the runner cannot read, which is a fault of the runner or of the row.
 pub type Observed = Result<Outcome, Malformed>;
 
+/// Counts the tokens of a text by the vocabulary `o200k_base`.
+pub type Counter = fn(&str) -> u64;
+
 /// Runs a row of one file.
-type Runner = fn(&Input<'_>) -> Observed;
+#[derive(Clone, Copy)]
+enum Runner {
+    /// With nothing but the row.
+    Plain(fn(&Input<'_>) -> Observed),
+    /// With somebody who counts tokens, if there is one.
+    Counting(fn(&Input<'_>, Option<Counter>) -> Observed),
+}
 
 /// Vector files, by name without `.jsonl`, and who runs their rows.
 const FILES: &[(&str, Runner)] = &[
-    ("authority", authority::observe),
-    ("frames_parse", frames_parse::observe),
-    ("frames_write", frames_write::observe),
-    ("ids", ids::observe),
-    ("legacy_parse", legacy_parse::observe),
-    ("promote", promote::observe),
-    ("topics_parse", topics_parse::observe),
-    ("topics_validate", topics_validate::observe),
-    ("unpaired_archive", unpaired::observe),
-    ("update", update::observe),
+    ("authority", Runner::Plain(authority::observe)),
+    ("derived", Runner::Counting(derived::observe)),
+    ("frames_parse", Runner::Plain(frames_parse::observe)),
+    ("frames_write", Runner::Plain(frames_write::observe)),
+    ("ids", Runner::Plain(ids::observe)),
+    ("legacy_parse", Runner::Plain(legacy_parse::observe)),
+    ("promote", Runner::Plain(promote::observe)),
+    ("topics_parse", Runner::Plain(topics_parse::observe)),
+    ("topics_validate", Runner::Plain(topics_validate::observe)),
+    ("unpaired_archive", Runner::Plain(unpaired::observe)),
+    ("update", Runner::Plain(update::observe)),
 ];
 
 /// What one row came to once it was held against its expectation.
@@ -83,8 +94,17 @@ pub enum Verdict {
 /// # Errors
 /// The row's input has not the shape that the file's runner reads.
 pub fn observe(file: &str, input: &Value) -> Observed {
+    observe_counting(file, input, None)
+}
+
+/// The same, with somebody who counts tokens for rows that need it.
+///
+/// # Errors
+/// As [`observe`].
+pub fn observe_counting(file: &str, input: &Value, counter: Option<Counter>) -> Observed {
     match FILES.iter().find(|(name, _)| *name == file) {
-        Some((_, runner)) => runner(&Input::new(input)),
+        Some((_, Runner::Plain(runner))) => runner(&Input::new(input)),
+        Some((_, Runner::Counting(runner))) => runner(&Input::new(input), counter),
         None => Ok(Outcome::not_here("no runner for this file yet")),
     }
 }
