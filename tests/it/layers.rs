@@ -15,6 +15,7 @@ const CORE_LAYERS: &[(&str, u8)] = &[
     ("search", 6),
     ("update", 6),
     ("import", 5),
+    ("read", 5),
     ("views", 5),
     ("table", 4),
     ("trust", 3),

@@ -1,5 +1,7 @@
 //! Every vector passes on every engine that can run it, save the deviations that a decision demands.
 
+use recollex_test_rows::Outcome;
+use recollex_test_rows::derived::NO_VOCABULARY;
 use recollex_tests::built;
 use recollex_tests::deviations::Deviations;
 use recollex_tests::engine::EngineName;
@@ -30,11 +32,15 @@ fn passes(engine: EngineName, ran: &[&str]) {
 /// What core is meant to run.
 const CORE: &[&str] = &[
     "authority",
+    "derived",
     "frames_parse",
     "frames_write",
     "ids",
+    "inspect",
     "legacy_parse",
     "promote",
+    "references",
+    "structure",
     "topics_parse",
     "topics_validate",
     "unpaired_archive",
@@ -71,6 +77,10 @@ fn native_and_wasm_agree() {
     for file in VectorFile::find(&[directory], &[]).unwrap() {
         for row in &file.rows {
             let (native, wasm) = (native.observe(&file.name, &row.input), wasm.observe(&file.name, &row.input));
+            // A vocabulary is megabytes, and the host's: in wasm nobody counts.
+            if wasm == Ok(Outcome::not_here(NO_VOCABULARY)) {
+                continue;
+            }
             assert_eq!(native, wasm, "{}/{}", file.name, row.name);
             compared += 1;
         }

@@ -10,6 +10,7 @@
 //!   -> search        index, query, ranking
 //!      import        exports of other programs, a conversation at a time
 //!      update        from a request to what is committed, or why not
+//!      read          what a reader is shown of a file
 //!     -> views       what is derived from topics
 //!       -> table     what was found out, kept for the next time
 //!         -> trust     who may do what, what may be built on, who may see it
@@ -28,6 +29,7 @@
 pub mod digest;
 pub mod ids;
 pub mod import;
+pub mod read;
 pub mod search;
 pub mod session;
 pub mod source;

@@ -303,6 +303,7 @@ fn sources() -> Vec<(String, String)> {
         "core/src/ids",
         "core/src/import/draft.rs",
         "core/src/import/mod.rs",
+        "core/src/read/fault.rs",
         "core/src/search/query.rs",
         "component/src",
         "verifier/src",

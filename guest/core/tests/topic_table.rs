@@ -283,6 +283,19 @@ impl Workspace {
                 assert_eq!(known.linking_to(&name), snapshot.linking_to(&name), "{name}");
             }
         }
+        for number in 0..10 {
+            let id = format!("b{number}");
+            let mut linking = Vec::new();
+            for (path, text) in &self.topics {
+                let check = Check::new(path.clone(), TopicRef::parse(text), &self.archives);
+                for block in
+                    check.all_blocks().filter(|block| block.relations().iter().any(|other| other.as_str() == id))
+                {
+                    linking.push((path.clone(), block.identity().as_str().to_owned()));
+                }
+            }
+            assert_eq!(self.table.blocks_linking_to(&id), linking, "{id}");
+        }
         let bulk = self.bulk();
         for (path, entry) in self.table.entries() {
             let path = TopicPath::parse(path).expect("a topic");
@@ -303,6 +316,11 @@ impl Workspace {
         }
         assert_eq!(self.views, expected);
         assert!(units.iter().all(|unit| self.state.order_of(unit.id.as_str()).is_some()));
+        let (mut seeded, mut covered) = (RuntimeState::default(), RuntimeState::default());
+        seeded.seed(&units);
+        assert_eq!(covered.cover(&self.table), !units.is_empty());
+        assert_eq!(covered.write(), seeded.write());
+        assert!(!covered.cover(&self.table) && !self.state.clone().cover(&self.table));
         // And derived whole from the table.
         let mut whole = Self {
             views: BTreeMap::new(),

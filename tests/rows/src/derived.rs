@@ -87,10 +87,8 @@ fn archives(files: &Files) -> Archives {
 fn by_hand(mut files: Files) -> (Files, bool) {
     let Some(core) = files.get(CORE_FILE).filter(|_| !files.contains_key(CORE_TOPIC)) else { return (files, false) };
     let archives = archives(&files);
-    let topics: Vec<_> = files
-        .iter()
-        .filter_map(|(path, text)| Some((TopicPath::parse(path).ok()?, text.as_str())))
-        .collect();
+    let topics: Vec<_> =
+        files.iter().filter_map(|(path, text)| Some((TopicPath::parse(path).ok()?, text.as_str()))).collect();
     let snapshot = Snapshot::new(topics);
     let taken = |id: &str| !recollex_core::topic::edit::Committed::topics_of(&snapshot, id).is_empty();
     let archived = |source: &SourceRef| archives.look_up(source).is_some();
@@ -155,9 +153,8 @@ fn count(entry: &TopicEntry<'_>) -> Vec<usize> {
 }
 
 fn without_sources(files: &Files) -> Files {
-    let is_shown = |path: &&String| {
-        !path.starts_with("sources/") && (!is_internal_path(path) || path.ends_with("/runtime.json"))
-    };
+    let is_shown =
+        |path: &&String| !path.starts_with("sources/") && (!is_internal_path(path) || path.ends_with("/runtime.json"));
     files.iter().filter(|(path, _)| is_shown(path)).map(|(path, text)| (path.clone(), text.clone())).collect()
 }
 

@@ -15,8 +15,11 @@ mod frames_parse;
 mod frames_write;
 mod ids;
 mod input;
+mod inspect;
 mod legacy_parse;
 pub mod promote;
+mod references;
+mod structure;
 mod topics_parse;
 mod topics_validate;
 pub mod unpaired;
@@ -70,8 +73,11 @@ const FILES: &[(&str, Runner)] = &[
     ("frames_parse", Runner::Plain(frames_parse::observe)),
     ("frames_write", Runner::Plain(frames_write::observe)),
     ("ids", Runner::Plain(ids::observe)),
+    ("inspect", Runner::Plain(inspect::observe)),
     ("legacy_parse", Runner::Plain(legacy_parse::observe)),
     ("promote", Runner::Plain(promote::observe)),
+    ("references", Runner::Plain(references::observe)),
+    ("structure", Runner::Plain(structure::observe)),
     ("topics_parse", Runner::Plain(topics_parse::observe)),
     ("topics_validate", Runner::Plain(topics_validate::observe)),
     ("unpaired_archive", Runner::Plain(unpaired::observe)),

@@ -126,24 +126,32 @@ impl After<'_> {
     }
 }
 
-/// Units of a topic as its entry tells them: ids that count, each with its place and the blocks it links to. `shared` has
-/// the ids of several topics, with the first of these.
-fn units_of<'b>(
-    entry: &TopicEntry<'b>,
-    path: &TopicPath,
-    shared: &BTreeMap<String, TopicPath>,
-) -> Vec<(&'b str, usize, Vec<&'b str>)> {
+/// A unit, as much of it as a topic's entry tells.
+#[derive(Clone)]
+struct KnownUnit<'b> {
+    id: &'b str,
+    /// Its place among all ids of the topic.
+    place: usize,
+    /// Which of the topic's blocks it is.
+    block: usize,
+    /// The blocks its links name.
+    links: Vec<&'b str>,
+}
+
+/// Units of a topic as its entry tells them: of ids that count. `shared` has the ids of several topics, with the first of
+/// these.
+fn units_of<'b>(entry: &TopicEntry<'b>, path: &TopicPath, shared: &BTreeMap<String, TopicPath>) -> Vec<KnownUnit<'b>> {
     let taken = |id: &str| shared.get(id).is_some_and(|first| first < path);
     let lost: BTreeSet<usize> =
         entry.blocks().filter(|block| block.ids().any(&taken)).map(|block| block.paragraph()).collect();
     let mut units = Vec::new();
     let mut place = 0;
-    for block in entry.blocks() {
+    for (number, block) in entry.blocks().enumerate() {
         let counts = block.is_sound() && !lost.contains(&block.paragraph());
         let links: Vec<&str> = if counts { block.links().collect() } else { Vec::new() };
         for id in block.ids() {
             if counts {
-                units.push((id, place, links.clone()));
+                units.push(KnownUnit { id, place, block: number, links: links.clone() });
             }
             place += 1;
         }
@@ -186,15 +194,13 @@ impl<'a> Derivation<'a> {
         let mut times = BTreeSet::new();
         for (path, note) in &notes {
             let (old, entry) = (table.entry(path), note.entry());
-            let old_units = old.iter().flat_map(|entry| units_of(entry, path, &before));
+            let old_units: Vec<_> = old.iter().flat_map(|entry| units_of(entry, path, &before)).collect();
             let units: Vec<_> = entry.iter().flat_map(|entry| units_of(entry, path, &shared)).collect();
-            let links = |units: &mut dyn Iterator<Item = (&str, usize, Vec<&str>)>| -> BTreeMap<String, Vec<String>> {
-                let owned = |links: Vec<&str>| {
-                    links.into_iter().map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
-                };
-                units.map(|(id, _, links)| (id.to_owned(), owned(links))).collect()
+            let links = |units: &[KnownUnit<'_>]| -> BTreeMap<String, BTreeSet<String>> {
+                let owned = |links: &[&str]| links.iter().map(|link| (*link).to_owned()).collect();
+                units.iter().map(|unit| (unit.id.to_owned(), owned(&unit.links))).collect()
             };
-            relations |= links(&mut old_units.into_iter()) != links(&mut units.iter().cloned());
+            relations |= links(&old_units) != links(&units);
             let said = |entry: &Option<TopicEntry<'_>>| -> BTreeMap<EvidenceTime, [u8; 8]> {
                 entry.iter().flat_map(TopicEntry::times).collect()
             };
@@ -205,9 +211,9 @@ impl<'a> Derivation<'a> {
         }
         for path in notes.keys().chain(&touched).collect::<BTreeSet<_>>() {
             let entry = after.entry(path);
-            for (id, ..) in entry.iter().flat_map(|entry| units_of(entry, path, &shared)) {
-                if state.order_of(id).is_none() && new.insert(id.to_owned()) {
-                    created.push(id.to_owned());
+            for unit in entry.iter().flat_map(|entry| units_of(entry, path, &shared)) {
+                if state.order_of(unit.id).is_none() && new.insert(unit.id.to_owned()) {
+                    created.push(unit.id.to_owned());
                 }
             }
         }
@@ -240,7 +246,7 @@ impl<'a> Derivation<'a> {
             times.extend(entry.times().map(|(time, _)| time));
             let units = units_of(&entry, &path, &shared);
             created
-                .extend(units.iter().map(|(id, ..)| *id).filter(|id| state.order_of(id).is_none()).map(str::to_owned));
+                .extend(units.iter().map(|unit| unit.id).filter(|id| state.order_of(id).is_none()).map(str::to_owned));
         }
         let notes = BTreeMap::new();
         let after = After { table, notes: &notes, ids: BTreeMap::new() };
@@ -352,13 +358,13 @@ impl<'a> Derivation<'a> {
         for (path, entry) in self.table.entries() {
             let Ok(path) = TopicPath::parse(path) else { continue };
             if !self.notes.contains_key(&path) {
-                units.extend(units_of(&entry, &path, &self.shared).into_iter().map(|(id, _, links)| (id, links)));
+                units.extend(units_of(&entry, &path, &self.shared).into_iter().map(|unit| (unit.id, unit.links)));
             }
         }
         for (path, note) in &self.notes {
             let entry = note.entry();
             let here = entry.iter().flat_map(|entry| units_of(entry, path, &self.shared));
-            units.extend(here.map(|(id, _, links)| (id, links)));
+            units.extend(here.map(|unit| (unit.id, unit.links)));
         }
         relations_of(units.into_iter())
     }
@@ -429,7 +435,7 @@ fn recent_of(
             let here = places.entry(topic.clone()).or_insert_with(|| {
                 let entry = topics.entry(&topic);
                 let units = entry.iter().flat_map(|entry| units_of(entry, &topic, shared));
-                units.map(|(id, place, _)| (id.to_owned(), place)).collect()
+                units.map(|unit| (unit.id.to_owned(), unit.place)).collect()
             });
             if let Some(place) = here.get(id) {
                 recent.push(Recent { order, topic, place: *place, id: id.to_owned() });
@@ -442,32 +448,32 @@ fn recent_of(
 }
 
 impl RuntimeState {
-    /// Gives numbers to the units of the table that have none, in their order. Whether there was one: then the file is out
-    /// of date. Where no unit has a number yet, the ids of one block share the number of its first.
+    /// Gives numbers to the units of the table that have none, in their order: where no unit has one yet, each its place among
+    /// all units, which the ids of one block share. Whether there was one without: then the file is out of date.
     pub fn cover(&mut self, table: &TopicTable) -> bool {
-        let before = self.next();
-        self.seed(|| first_numbers(table));
-        let created = Derivation::whole(table, self, ViewLimits { recent: 0, ..ViewLimits::default() }).created;
-        self.extend_ids(created.iter().map(String::as_str));
-        self.next() != before
-    }
-}
-
-/// Every unit with its place among all units; merged ones are one claim, older ones are each their own.
-fn first_numbers(table: &TopicTable) -> Vec<(String, u64)> {
-    let shared: BTreeMap<String, TopicPath> =
-        table.shared_ids().into_iter().map(|(id, path)| (id.to_owned(), path)).collect();
-    let mut numbers = Vec::new();
-    for (path, entry) in table.entries() {
-        let Ok(path) = TopicPath::parse(path) else { continue };
-        let counting: BTreeSet<&str> = units_of(&entry, &path, &shared).into_iter().map(|(id, ..)| id).collect();
-        for block in entry.blocks() {
-            let first = numbers.len() as u64;
-            for (id, place) in block.ids().filter(|id| counting.contains(id)).zip(0..) {
-                let own = if BlockId::is_written(id) { 0 } else { place };
-                numbers.push((id.to_owned(), first + own));
+        let seeds = self.is_empty();
+        let (mut new, mut place) = (Vec::new(), 0_u64);
+        let shared: BTreeMap<String, TopicPath> =
+            table.shared_ids().into_iter().map(|(id, path)| (id.to_owned(), path)).collect();
+        for (path, entry) in table.entries() {
+            let Ok(path) = TopicPath::parse(path) else { continue };
+            // The ids of a block that was merged share its place; older claims have one each.
+            let mut last = None;
+            for unit in units_of(&entry, &path, &shared) {
+                if last.replace(unit.block) != Some(unit.block) || BlockId::is_older(unit.id) {
+                    place = new.len() as u64;
+                }
+                if seeds || self.order_of(unit.id).is_none() {
+                    new.push((unit.id.to_owned(), place));
+                }
             }
         }
+        if seeds {
+            self.seed_with(new);
+            return !self.is_empty();
+        }
+        self.extend_ids(new.iter().map(|(id, _)| id.as_str()));
+        !new.is_empty()
     }
-    numbers
+}
 }

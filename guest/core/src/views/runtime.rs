@@ -79,12 +79,22 @@ impl RuntimeState {
         self.order.last().map_or(0, |(_, number)| number.saturating_add(1))
     }
 
-    /// Takes these numbers over, if no block has one yet.
-    pub(super) fn seed(&mut self, numbers: impl FnOnce() -> Vec<(String, u64)>) {
+    /// Where no block has a number yet: gives each its place among all units, which the ids of one block share.
+    pub fn seed(&mut self, units: &[Unit]) {
+        self.seed_with(units.iter().map(|unit| (unit.id.as_str().to_owned(), unit.order as u64)).collect());
+    }
+
+    /// The same, the numbers given.
+    pub(super) fn seed_with(&mut self, order: Vec<(String, u64)>) {
         if self.order.is_empty() {
-            self.order = numbers();
-            self.known = self.order.iter().cloned().collect();
+            self.known = order.iter().cloned().collect();
+            self.order = order;
         }
+    }
+
+    /// Whether no block has a number.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 
     /// Gives numbers to blocks that have none: behind the greatest, in the order of `units`. Those of blocks that are gone

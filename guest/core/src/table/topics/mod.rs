@@ -400,6 +400,19 @@ impl TopicTable {
         self.topics_at(&self.names().links, id)
     }
 
+    /// The blocks that link to the block, each by its own id and with its topic; in order.
+    pub fn blocks_linking_to(&self, id: &str) -> Vec<(TopicPath, String)> {
+        let mut found = Vec::new();
+        for path in self.linking_to(id) {
+            let entry = self.entry(&path);
+            for block in entry.iter().flat_map(TopicEntry::blocks).filter(|block| block.links().any(|link| link == id))
+            {
+                found.extend(block.ids().last().map(|own| (path.clone(), own.to_owned())));
+            }
+        }
+        found
+    }
+
     /// The topics with a footnote that names this record or turn; in order.
     pub fn resting_on(&self, source: &str) -> Vec<TopicPath> {
         self.topics_at(&self.names().refs, source)
