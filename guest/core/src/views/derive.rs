@@ -476,4 +476,3 @@ impl RuntimeState {
         !new.is_empty()
     }
 }
-}
