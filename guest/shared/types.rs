@@ -37,7 +37,7 @@ pub(crate) fn counts(counts: &source::Counts) -> shared::Counts {
         frames: counts.frames,
         legacy_records: Some(counts.legacy_records),
         topic_files: counts.topic_files,
-        blocks: None,
+        blocks: counts.blocks,
         bytes: counts.bytes,
     }
 }

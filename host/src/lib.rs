@@ -70,6 +70,7 @@ mod runtime;
 mod session;
 pub mod store;
 mod ticker;
+mod tokens;
 mod verifier;
 mod versions;
 

@@ -13,8 +13,9 @@ use wasmtime::component::ResourceAny;
 use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    self, Answer, Archived, Audience, AudienceChange, Excerpt, GuestSession, ImportOptions, ImportedConversation,
-    Initialised, Listing, NumberedTurn, Promotion, Query, Report, Scope, Setting, Status, Turn, UnpairedMessage,
+    self, Account, Answer, Archived, Audience, AudienceChange, CoreView, Excerpt, GrepQuery, GuestSession,
+    ImportOptions, ImportedConversation, Initialised, Listing, Matches, NumberedTurn, Promotion, Query, Report, Scope,
+    Setting, Status, TimelinePage, Turn, UnpairedMessage, UpdateOptions, Updated,
 };
 use crate::call::{self, Metered as _};
 use crate::cancel::Canceller;
@@ -262,6 +263,30 @@ impl Session {
         self.call(|guest, store, session| guest.call_widen_audience(store, session, prefix))
     }
 
+    /// Changes topics by the rules, all of the request or nothing. `request` is JSON (FORMAT.md, "Updates").
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn update(&mut self, request: &str, options: &UpdateOptions) -> Result<Updated, Error> {
+        self.call(|guest, store, session| guest.call_update(store, session, request, options))
+    }
+
+    /// Puts topics that somebody has edited by hand in order, as far as that is safe, and makes the views anew.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn repair(&mut self, dry_run: bool) -> Result<Updated, Error> {
+        self.call(|guest, store, session| guest.call_repair(store, session, dry_run))
+    }
+
+    /// The view that every prompt holds; none if there is none.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn core(&mut self) -> Result<Option<CoreView>, Error> {
+        self.call(|guest, store, session| guest.call_core(store, session))
+    }
+
     /// Looks words up.
     ///
     /// # Errors
@@ -277,6 +302,46 @@ impl Session {
     /// As [`Session::init`].
     pub fn get(&mut self, target: &str, from_line: Option<u64>, max_lines: u32) -> Result<Excerpt, Error> {
         self.call(|guest, store, session| guest.call_get(store, session, target, from_line, max_lines))
+    }
+
+    /// The part of a file under a heading.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn get_section(&mut self, path: &str, heading: &str) -> Result<Excerpt, Error> {
+        self.call(|guest, store, session| guest.call_get_section(store, session, path, heading))
+    }
+
+    /// A block of a topic, with the footnotes it cites.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn get_block(&mut self, block: &str) -> Result<Excerpt, Error> {
+        self.call(|guest, store, session| guest.call_get_block(store, session, block))
+    }
+
+    /// Lines that match.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn grep(&mut self, query: &GrepQuery) -> Result<Matches, Error> {
+        self.call(|guest, store, session| guest.call_grep(store, session, query))
+    }
+
+    /// Claims by the time of their evidence, from one day to another, at most `max` (0: the setting `timeline.entries`).
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn timeline(&mut self, from: Option<&str>, to: Option<&str>, max: u32) -> Result<TimelinePage, Error> {
+        self.call(|guest, store, session| guest.call_timeline(store, session, from, to, max))
+    }
+
+    /// What a claim rests on, by its block's id.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn why(&mut self, block: &str) -> Result<Account, Error> {
+        self.call(|guest, store, session| guest.call_why(store, session, block))
     }
 
     /// Files below a prefix, in code-point order, at most `max` (0: the setting `browse.files`).

@@ -10,8 +10,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use recollex::types::Tier;
-use recollex::workspace::{ImportFormat, ImportOptions, NumberedTurn, Query, Scope, Turn, UnpairedMessage};
+use recollex::workspace::{
+    GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, Scope, Turn, UnpairedMessage, UpdateOptions,
+};
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::authority::session_functions;
@@ -50,6 +53,20 @@ const ROWS: &[(&str, Ask)] = &[
     ("audience", |session| vec![shown(session.audience())]),
     ("narrow-audience", |session| vec![shown(session.narrow_audience("sources/open"))]),
     ("widen-audience", |session| vec![shown(session.widen_audience("sources/secret"))]),
+    ("update", update),
+    ("repair", |session| vec![shown(session.repair(true)), shown(session.repair(false))]),
+    ("core", |session| vec![shown(session.core())]),
+    ("get-section", |session| {
+        let asked = PATHS.iter().flat_map(|path| ["Plan", "Health"].map(|heading| (*path, heading)));
+        asked.map(|(path, heading)| shown(session.get_section(path, heading))).collect()
+    }),
+    ("get-block", |session| BLOCKS.iter().map(|block| shown(session.get_block(block))).collect()),
+    ("grep", grep),
+    ("timeline", |session| {
+        let asked = [(None, None), (Some("2026"), None), (None, Some("2026-12-31")), (Some("2027"), Some("2026"))];
+        asked.map(|(from, to)| shown(session.timeline(from, to, 0))).to_vec()
+    }),
+    ("why", |session| BLOCKS.iter().map(|block| shown(session.why(block))).collect()),
     ("search", search),
     ("get", get),
     ("browse", browse),
@@ -74,6 +91,61 @@ const IDS: &[&str] = &[
     "open/public/m99",
     "old/chat/m1",
 ];
+
+/// Blocks that a caller may guess.
+const BLOCKS: &[&str] = &["priv0001", "plan0001", "none0001", "", "^priv0001"];
+
+/// Every form of edit, of what is hidden, of what is seen and of what is not there.
+fn update(session: &mut Session) -> Vec<String> {
+    let revision = session.status().map(|status| status.revision).unwrap_or_default();
+    let destination = |path: &str| json!({"topic_path": path, "headings": [], "position": "end"});
+    let mut edits = Vec::new();
+    for path in ["topics/plan.md", "topics/private/health.md", "topics/none.md", "topics/core.md"] {
+        edits.push(json!({"changes": [{"path": path, "action": "write", "content": "# A\n\nB.[^e1]\n"}]}));
+        edits.push(json!({"changes": [{"path": path, "action": "delete"}]}));
+        let patch = format!("--- a/{path}\n+++ b/{path}\n@@ -1,1 +1,1 @@\n-# X\n+# Y\n");
+        edits.push(json!({"patch": patch}));
+        for id in IDS {
+            let create = json!({"op": "create_record", "content": "B.", "time": "2026", "source_refs": [id],
+                                "destination": destination(path)});
+            edits.push(json!({"memory_changes": [create]}));
+        }
+    }
+    for block in BLOCKS {
+        edits.push(json!({"memory_changes": [{"op": "delete_record", "memory_id": block}]}));
+        let to = destination("topics/plan.md");
+        edits.push(json!({"memory_changes": [{"op": "move_records", "memory_ids": [block], "destination": to}]}));
+    }
+    let mut answers = Vec::new();
+    for edit in edits {
+        for base in [&*revision, "r1-00000000000000000000000000000000"] {
+            let mut request = edit.clone();
+            request["base_revision"] = json!(base);
+            let options = UpdateOptions { provenance: None, dry_run: true };
+            answers.push(shown(session.update(&request.to_string(), &options)));
+        }
+    }
+    answers
+}
+
+/// Every word, below every prefix.
+fn grep(session: &mut Session) -> Vec<String> {
+    let mut answers = Vec::new();
+    for path in PATHS {
+        for pattern in ["submarine", "."] {
+            let query = GrepQuery {
+                pattern: pattern.to_owned(),
+                regex: pattern == ".",
+                case_sensitive: false,
+                path_prefix: (*path).to_owned(),
+                context: 2,
+                max: 3,
+            };
+            answers.push(shown(session.grep(&query)));
+        }
+    }
+    answers
+}
 
 /// Paths and prefixes that a caller may guess.
 const PATHS: &[&str] = &[
@@ -285,6 +357,11 @@ fn with_secrets(settings: Option<&str>) -> TempDir {
         "# Plan\n\nThe keel. ^t1 [^e1]\n\n[^e1]: [x](../sources/open/_v2/public.md#source-1) undated\n",
     );
     write(root, "topics/private/health.md", "not a topic \u{0}");
+    let claim = |id: &str, source: &str| {
+        format!("# Plan\n\nA submarine.[^e-1] ^{id}\n\n[^e-1]: Time: `2031-05-05`; Sources: [x]({source})\n")
+    };
+    write(root, "topics/private/sub.md", claim("priv0001", "secret/t/m1"));
+    write(root, "topics/keel.md", claim("plan0001", "open/public/m1"));
     write(root, "core.md", "# Core\n\nThe submarine is yellow.\n");
     write(root, "timeline/2031.md", "submarine\n");
     write(root, "relations.json", "{}");

@@ -20,4 +20,5 @@ mod machine;
 mod promote;
 mod python;
 mod support;
+mod update;
 mod vectors;

@@ -95,7 +95,7 @@ pub(crate) fn plan(
     Ok((plan, archives))
 }
 
-fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
+pub(crate) fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
     StoreChange {
         area: Area::Tree,
         path: change.path.clone(),

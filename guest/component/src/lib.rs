@@ -12,21 +12,27 @@ mod cache;
 mod change;
 mod clock;
 mod convert;
+mod core_view;
+mod evidence;
 mod import;
 mod keep;
 mod numbered;
 mod panic;
 mod promote;
 mod read;
+mod reading;
 mod records;
 mod search;
 mod session;
 #[path = "../../shared/types.rs"]
 mod shared;
+mod state;
 mod survey;
+mod topics;
 mod tree;
 mod troubles;
 mod unpaired;
+mod update;
 mod view;
 
 use bindings::exports::recollex::memory::workspace;

@@ -113,7 +113,7 @@ impl Target {
 /// The files that may hold the record with this id, those first that count first. None if it is no id.
 fn by_id(target: &str, view: &View) -> Result<Vec<Entry>, wit::Error> {
     if let Some(id) = TurnRef::parse(target) {
-        return older_archives(view, |path| numbered_conversation(path) == Some(id.conversation()));
+        return numbered_archives(view, id.conversation());
     }
     if is_mention(target) {
         return older_archives(view, |_| true);
@@ -125,6 +125,11 @@ fn by_id(target: &str, view: &View) -> Result<Vec<Entry>, wit::Error> {
         files.extend(view.find(&path).map_err(|error| convert::store_error(error, Some(&path)))?);
     }
     Ok(files)
+}
+
+/// The files of a numbered conversation, those first that count first.
+pub(crate) fn numbered_archives(view: &View, number: &str) -> Result<Vec<Entry>, wit::Error> {
+    older_archives(view, |path| numbered_conversation(path) == Some(number))
 }
 
 /// The archives of the older form whose path is wanted, those first that lie higher.
@@ -223,7 +228,11 @@ pub(crate) fn record(
 }
 
 /// The record of that name in this file; and whether it may be that damage hides it.
-fn look_for(entry: &Entry, name: &RecordName, limits: &Limits) -> Result<(Option<Record>, bool), wit::Error> {
+pub(crate) fn look_for(
+    entry: &Entry,
+    name: &RecordName,
+    limits: &Limits,
+) -> Result<(Option<Record>, bool), wit::Error> {
     let mut found = None;
     let is_damaged = if is_v2_path(&entry.path) {
         found = from_table(entry, name, limits);
@@ -249,8 +258,31 @@ fn look_for(entry: &Entry, name: &RecordName, limits: &Limits) -> Result<(Option
     Ok((found, is_damaged))
 }
 
+/// Whether a sound record table speaks of this version of an archive.
+pub(crate) fn has_table(entry: &Entry, limits: &Limits) -> bool {
+    RecordTable::open(&entry.path, &entry.stamp, limits).is_some()
+}
+
+/// Hands on every record of an archive, mentions left out.
+pub(crate) fn all(entry: &Entry, limits: &Limits, mut each: impl FnMut(&Record)) -> Result<(), wit::Error> {
+    if is_v2_path(&entry.path) {
+        scan(entry, limits, |frame| {
+            each(&Record::new(&entry.path, frame));
+            true
+        })?;
+    } else {
+        scan_legacy(entry, limits, |legacy| {
+            if legacy.is_record() {
+                each(&Record::of_legacy(&entry.path, legacy));
+            }
+            true
+        })?;
+    }
+    Ok(())
+}
+
 /// The record, if the record table leads to it. Whatever is wrong with the table, a scan finds out the truth.
-fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Record> {
+pub(crate) fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Record> {
     let prefix = name.key()?;
     let row = RecordTable::open(&entry.path, &entry.stamp, limits)?.find(&prefix)??;
     let mut found = None;

@@ -15,16 +15,20 @@ use crate::bindings::recollex::memory::lock;
 use crate::bindings::recollex::memory::store::{self, About, Area, Change as StoreChange, Edit, Expect, StoreError};
 use crate::cache;
 use crate::convert;
+use crate::core_view;
 use crate::import::Importing;
 use crate::keep;
 use crate::numbered;
 use crate::panic;
 use crate::promote;
 use crate::read::{self, Target};
+use crate::reading;
 use crate::search;
+use crate::state::State;
 use crate::survey::{Depth, Survey, Verification};
 use crate::troubles;
 use crate::unpaired;
+use crate::update;
 use crate::view::View;
 
 /// How often a read is begun again for the same reason.
@@ -61,6 +65,11 @@ impl Session {
     pub(crate) fn revision(&self, files: FileTable) -> Result<String, wit::Error> {
         let (_, _, revision) = self.survey(&self.view()?, Depth::Revision, files)?.finish();
         Ok(revision.to_string())
+    }
+
+    /// All files there are, hidden ones too, with what is known of them.
+    pub(crate) fn state(&self) -> Result<State, wit::Error> {
+        Ok(self.survey(&View::of(Tier::Owner)?, Depth::Revision, self.files())?.state())
     }
 
     /// The error for a commit that did not happen; a conflict carries the fresh revision.
@@ -161,6 +170,7 @@ impl wit::GuestSession for Session {
             workspace: workspace_id()?.map(|id| id.to_string()),
             revision: revision.to_string(),
             counts: convert::counts(&summary.counts),
+            core: core_view::shown(&view)?,
             lock: wit::LockState { held: lock.held, holder: lock.holder.as_ref().map(convert::holder_in_words) },
         })
     }
@@ -218,6 +228,19 @@ impl wit::GuestSession for Session {
         audience::widen(self, &prefix)
     }
 
+    fn update(&self, request: String, options: wit::UpdateOptions) -> Result<wit::Updated, wit::Error> {
+        update::update(self, &request, options)
+    }
+
+    fn repair(&self, dry_run: bool) -> Result<wit::Updated, wit::Error> {
+        update::repair(self, dry_run)
+    }
+
+    fn core(&self) -> Result<Option<wit::CoreView>, wit::Error> {
+        self.allow(Verb::Core)?;
+        core_view::read(&self.view()?)
+    }
+
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
@@ -238,6 +261,26 @@ impl wit::GuestSession for Session {
         })
     }
 
+    fn get_section(&self, path: String, heading: String) -> Result<wit::Excerpt, wit::Error> {
+        reading::section(self, &path, &heading)
+    }
+
+    fn get_block(&self, block: String) -> Result<wit::Excerpt, wit::Error> {
+        reading::block(self, &block)
+    }
+
+    fn grep(&self, query: wit::GrepQuery) -> Result<wit::Matches, wit::Error> {
+        reading::grep(self, &query)
+    }
+
+    fn timeline(&self, from: Option<String>, to: Option<String>, max: u32) -> Result<wit::TimelinePage, wit::Error> {
+        reading::timeline(self, from.as_deref(), to.as_deref(), max)
+    }
+
+    fn why(&self, block: String) -> Result<wit::Account, wit::Error> {
+        reading::why(self, &block)
+    }
+
     fn browse(&self, prefix: String, cursor: Option<String>, max: u32) -> Result<wit::Listing, wit::Error> {
         self.allow(Verb::Browse)?;
         let prefix = visible_prefix(&prefix)?;
@@ -253,7 +296,7 @@ impl wit::GuestSession for Session {
         let view = self.view()?;
         let survey = Survey::start(prefix, &view, &self.settings.limits(), Depth::Everything, self.files())
             .map_err(|error| at_prefix(error, prefix))?;
-        Ok(wit::Verification::new(Verification::new(survey, self.troubles(prefix, &view))))
+        Ok(wit::Verification::new(Verification::new(self.clone(), survey, self.troubles(prefix, &view))))
     }
 }
 
@@ -298,7 +341,7 @@ fn at_prefix(error: StoreError, prefix: &str) -> wit::Error {
 }
 
 /// A prefix without slashes at its ends, unless it leads where no read verb shows anything (D11), or up.
-fn visible_prefix(prefix: &str) -> Result<&str, wit::Error> {
+pub(crate) fn visible_prefix(prefix: &str) -> Result<&str, wit::Error> {
     let prefix = prefix.trim_matches('/');
     if is_internal_path(prefix) {
         return Err(read::internal(prefix));

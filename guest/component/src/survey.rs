@@ -3,24 +3,31 @@
 //! Knows which files there are and how far it has read. What is wrong with them core's `Verifier` says.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use recollex_core::digest::{Digest, FileHasher};
-use recollex_core::ids::{Revision, RevisionBuilder};
+use recollex_core::ids::{Revision, RevisionBuilder, TopicPath};
+use recollex_core::session::{stale_view, topic_findings};
 use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Severity, Summary, Verifier};
 use recollex_core::table::{FILE_TABLE, FileState, FileTable};
+use recollex_core::topic::{Check, TopicRef};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::log;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind, Stamp, StoreError};
 use crate::cache;
 use crate::convert;
-use crate::session;
+use crate::evidence::Archives;
+use crate::session::{self, Session};
+use crate::state::State;
+use crate::topics::Topics;
 use crate::tree::{self, Reader};
 use crate::troubles;
+use crate::update;
 use crate::view::View;
 
 /// The one file of the runtime directory that is part of a revision, and the path it has there.
-const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json");
+pub(crate) const RUNTIME_FILE: (&str, &str) = ("runtime.json", ".scriptorium/runtime.json");
 
 /// How often something is begun again because another program changes what is read, before that is a finding.
 const TRIES: u32 = 16;
@@ -51,7 +58,9 @@ pub(crate) struct Survey {
     files: FileTable,
     verifier: Verifier,
     revision: RevisionBuilder,
-    queue: std::vec::IntoIter<Entry>,
+    entries: Vec<Entry>,
+    /// Of the entry to be looked at next.
+    next: usize,
     open: Option<Open>,
     progress: Progress,
     ended: bool,
@@ -96,7 +105,8 @@ impl Survey {
             files,
             verifier: Verifier::new(Given::InWorkspace, limits),
             revision: RevisionBuilder::default(),
-            queue: entries.into_iter(),
+            entries,
+            next: 0,
             open: None,
             progress: Progress { done: 0, total, told: 0 },
             ended: false,
@@ -128,9 +138,17 @@ impl Survey {
         (self.verifier.summary(), findings, self.revision.finish())
     }
 
+    /// Reads everything that is left, and says what there is.
+    pub(crate) fn state(mut self) -> State {
+        while self.step(u64::MAX) {}
+        State::new(self.entries, self.revision, self.files)
+    }
+
     /// False: there is no further file.
     fn open_next(&mut self) -> bool {
-        while let Some(entry) = self.queue.next() {
+        while let Some(entry) = self.entries.get(self.next) {
+            self.next += 1;
+            let entry = entry.clone();
             let kind = match entry.kind {
                 Kind::File => EntryKind::File,
                 Kind::Symlink => EntryKind::Symlink,
@@ -241,6 +259,7 @@ impl Survey {
 
     fn end(&mut self) {
         self.ended = true;
+        self.look_at_topics();
         // It is made of everything, so it is part of what those see who see everything.
         if self.view.is_everything()
             && let Some(root) = self.runtime_file()
@@ -254,6 +273,60 @@ impl Survey {
             }
             cache::save_file_table(&self.files, self.whole, &self.limits);
         }
+    }
+
+    /// What is wrong with topics depends on all of them, and on archives: it is found out from the table of what is known.
+    fn look_at_topics(&mut self) {
+        let is_wanted = self.whole || self.prefix.split('/').next() == Some("topics");
+        if self.depth == Depth::Revision || !is_wanted {
+            return;
+        }
+        if let Err(error) = self.try_topics() {
+            let (wit::Error::Store(problem) | wit::Error::Invalid(problem)) = error else { return };
+            self.verifier.unread("topics", &problem.message);
+        }
+    }
+
+    fn try_topics(&mut self) -> Result<(), wit::Error> {
+        let entries = self.view.list("topics").map_err(|error| convert::store_error(error, Some("topics")))?;
+        let digests: BTreeMap<String, Digest> = self.revision.clone().into_files().collect();
+        let files = RefCell::new(&mut self.files);
+        let view = &self.view;
+        let digest_of = |path: &str| {
+            digests.get(path).copied().or_else(|| {
+                let entry = view.find(path).ok().flatten()?;
+                let state = files.borrow_mut().known(path, &tree::version(&entry.stamp))?;
+                Some(state.root)
+            })
+        };
+        let archives = Archives::of(&self.view, &self.limits);
+        let mut topics = Topics::load(entries, &digest_of, &archives, &self.limits)?;
+        if self.view.is_everything() && session::workspace_id().is_ok_and(|id| id.is_some()) {
+            topics.save();
+        }
+        let shared = topics.table.shared_ids();
+        let is_below = |path: &TopicPath| {
+            let rest = path.as_str().strip_prefix(self.prefix.as_str());
+            self.prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut blocks = 0;
+        for path in topics.paths().filter(|path| is_below(path)) {
+            let loses = |id: &str| shared.get(id).is_some_and(|first| first < path);
+            let entry = topics.table.entry(path);
+            blocks += entry.as_ref().map_or(0, |entry| entry.blocks().filter(|block| block.is_sound()).count() as u64);
+            let is_sound = entry.is_some_and(|entry| entry.is_sound() && !entry.ids().any(loses));
+            if is_sound && self.depth != Depth::Everything {
+                continue;
+            }
+            // One that is not UTF-8 was told of as a file.
+            let Some(text) = topics.read(path)? else { continue };
+            let check = Check::new(path.clone(), TopicRef::parse(text), &archives);
+            archives.check()?;
+            let is_block = |id: &str| !topics.table.topics_of(id).is_empty();
+            topic_findings(check, &is_block, &loses).into_iter().for_each(|finding| self.verifier.tell(finding));
+        }
+        self.verifier.count_blocks(blocks);
+        Ok(())
     }
 
     /// The digest of the runtime directory's file; none if it cannot be read or is not there.
@@ -299,6 +372,8 @@ impl Progress {
 
 /// The export: a survey whose findings are taken out as it goes.
 pub(crate) struct Verification {
+    /// Who asked.
+    session: Session,
     survey: RefCell<Survey>,
     /// What the store told, until it is handed out.
     troubles: RefCell<Vec<wit::Finding>>,
@@ -306,16 +381,34 @@ pub(crate) struct Verification {
 }
 
 impl Verification {
-    pub(crate) fn new(survey: Survey, troubles: Vec<wit::Finding>) -> Self {
+    pub(crate) fn new(session: Session, survey: Survey, troubles: Vec<wit::Finding>) -> Self {
         let is_troubled = !troubles.is_empty();
-        Self { survey: RefCell::new(survey), troubles: RefCell::new(troubles), is_troubled }
+        Self { session, survey: RefCell::new(survey), troubles: RefCell::new(troubles), is_troubled }
+    }
+
+    /// Holds the views against the topics, once all was read.
+    fn look_at_views(&self, survey: &mut Survey) {
+        if !survey.whole || !survey.view.is_everything() {
+            return;
+        }
+        match update::stale_views(&self.session) {
+            Ok(paths) => paths.iter().for_each(|path| survey.verifier.tell(stale_view(path))),
+            Err(error) => {
+                let (wit::Error::Store(problem) | wit::Error::Invalid(problem)) = error else { return };
+                survey.verifier.unread("topics", &problem.message);
+            }
+        }
     }
 }
 
 impl wit::GuestVerification for Verification {
     fn step(&self, bytes: u64) -> Result<Option<Vec<wit::Finding>>, wit::Error> {
         let mut survey = self.survey.borrow_mut();
+        let was_ended = survey.ended;
         let more = survey.step(bytes);
+        if survey.ended && !was_ended {
+            self.look_at_views(&mut survey);
+        }
         let mut findings = self.troubles.take();
         findings.extend(survey.verifier.take_findings(usize::MAX).into_iter().map(convert::finding));
         Ok((more || !findings.is_empty()).then_some(findings))

@@ -280,6 +280,8 @@ const NO_REASONS: &[&str] = &[
     "archive-unpaired",
     "start-import",
     "would-promote",
+    "get-block",
+    "get-section",
     "source-id",
     "speaker-id",
     "record-lines",

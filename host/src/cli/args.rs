@@ -151,8 +151,28 @@ pub enum Verb {
     ///
     /// On a terminal with line numbers; elsewhere the text as it is.
     Get(Get),
+    /// Find lines by text or by a regular expression
+    ///
+    /// On a terminal with the matches marked. Exit code 1: nothing matches.
+    Grep(Grep),
+    /// Claims by the time of their evidence, oldest first
+    ///
+    /// Exit code 1: there is none.
+    Timeline(Timeline),
+    /// What a claim rests on: who said what it cites, when, and whether that may be built on
+    Why(Why),
     /// List files
     Browse(Browse),
+    /// The part of memory that every prompt holds: `core.md`
+    ///
+    /// Exit code 1: there is none.
+    Core,
+    /// Change topics, by the rules: all of a request, or nothing
+    ///
+    /// Reads one JSON object: operations on records, whole topics, or a unified diff, with sources it quotes. Ids and stable
+    /// footnotes are given, links kept right, views made anew in the same commit. A request that breaks rules is refused with
+    /// every reason (exit code 6); one made for another state of the workspace is a conflict (3). Nothing is changed then.
+    Update(Update),
     /// Vouch for pending records, so that they may be built on
     ///
     /// Shows who said what, and asks. Nothing of a record changes but its trust; who vouched for what is kept in the audit
@@ -308,6 +328,45 @@ pub struct Verify {
     /// The path that the file has in its workspace, if it lies elsewhere now: a record's id must fit its file
     #[arg(long = "as", value_name = "PATH")]
     pub path_in_workspace: Option<String>,
+    /// First put in order what is safe to put in order in topics that somebody has edited: ids, footnotes, links, views
+    #[arg(long, conflicts_with_all = ["path", "path_in_workspace"])]
+    pub fix: bool,
+    /// With --fix: only say what would be done
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
+}
+
+/// `recollex update`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+The request, with one of memory_changes, changes and patch (FORMAT.md, \"Updates\"):
+  {\"base_revision\",\"memory_changes\":[{\"op\":\"create_record\",\"content\",\"time\",\"source_refs\":[…],
+     \"destination\":{\"topic_path\",\"headings\":[…],\"position\":\"end\"}}, …],
+   \"changes\":[{\"path\",\"action\":\"write|delete\",\"content\"}], \"patch\":\"…\",
+   \"sources\"?:[{\"label\":\"new-source-a\",\"role\",\"content\",\"observed_at\"}], \"removed_blocks\"?:[…],
+   \"commit_message\"?}
+
+base_revision is what `recollex status` calls revision. Example:
+  recollex update --dry-run request.json")]
+pub struct Update {
+    /// The request; `-` or nothing: stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Show what would change, as a diff, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Who said what the request quotes, as their program knows them
+    #[arg(long, value_name = "ID", default_value = "owner/local")]
+    pub speaker_id: String,
+    /// Their name
+    #[arg(long, value_name = "NAME")]
+    pub speaker: Option<String>,
+    /// Their kind: `owner`, `human`, …
+    #[arg(long, value_name = "KIND", default_value = "owner")]
+    pub speaker_kind: String,
+    /// Where it was said: conversation and turn
+    #[arg(long, value_name = "PLACE", default_value = "shell")]
+    pub origin: String,
 }
 
 /// `recollex doctor`
@@ -372,9 +431,12 @@ pub enum Kind {
 Examples:
   recollex get openprogram/boat/m1
   recollex get sources/openprogram/_v2/boat.md:200             as findings name a line
-  recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50")]
+  recollex get sources/openprogram/_v2/boat.md --from-line 200 --lines 50
+  recollex get topics/boat.md --heading Paint
+  recollex get --block 88a4558a                                a paragraph with its footnotes")]
 pub struct Get {
     /// A path in the workspace, a record's id, or `path#anchor`
+    #[arg(required_unless_present = "block", conflicts_with = "block", default_value = "", hide_default_value = true)]
     pub target: String,
     /// First line, from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -382,6 +444,59 @@ pub struct Get {
     /// How many lines at most [default: the setting `get.lines`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lines: Option<u32>,
+    /// Only what stands under this heading
+    #[arg(long, value_name = "TITLE", conflicts_with_all = ["from_line", "lines", "block"])]
+    pub heading: Option<String>,
+    /// A block of a topic, by its id, with the footnotes it cites
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from_line", "lines"])]
+    pub block: Option<String>,
+}
+
+/// `recollex grep`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex grep 'dark blue'
+  recollex grep -e 'keel|bolts?' --path-prefix topics -C 2")]
+pub struct Grep {
+    /// What to look for within a line
+    pub pattern: String,
+    /// The pattern is a regular expression, of the kind that takes time in proportion to the text
+    #[arg(short = 'e', long)]
+    pub regex: bool,
+    /// Upper and lower case differ
+    #[arg(short = 's', long)]
+    pub case_sensitive: bool,
+    /// Only below this path
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub path_prefix: String,
+    /// Lines to show before and after each match
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 0)]
+    pub context: u32,
+    /// How many matches at most [default: the setting `grep.matches`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max: Option<u32>,
+}
+
+/// `recollex timeline`
+#[derive(Args, Debug)]
+pub struct Timeline {
+    /// First day: YYYY, YYYY-MM or YYYY-MM-DD
+    #[arg(long, value_name = "DATE")]
+    pub from: Option<String>,
+    /// Last day, the same way, included
+    #[arg(long, value_name = "DATE")]
+    pub to: Option<String>,
+    /// How many claims at most [default: the setting `timeline.entries`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max: Option<u32>,
+}
+
+/// `recollex why`
+#[derive(Args, Debug)]
+pub struct Why {
+    /// Id of the claim's block, as `search` and `timeline` show it
+    pub block: String,
 }
 
 /// `recollex browse`

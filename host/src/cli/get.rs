@@ -23,6 +23,18 @@ struct Document<'a> {
 /// Runs the verb.
 pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
+    if args.block.is_some() || args.heading.is_some() {
+        let part = context.time("get", || match (&args.block, &args.heading) {
+            (Some(block), _) => session.get_block(block),
+            (None, heading) => session.get_section(&args.target, heading.as_deref().unwrap_or_default()),
+        });
+        let excerpt = part.map_err(|error| nowhere(context, error.into()))?;
+        show(context, &excerpt);
+        if let Some(next) = excerpt.next_line {
+            context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&excerpt.path)));
+        }
+        return Ok(Exit::DONE);
+    }
     let mut get = |target: &str, from| context.time("get", || session.get(target, from, args.lines.unwrap_or(0)));
     let (mut target, mut from) = (&*args.target, args.from_line);
     let mut answer = get(target, from);
@@ -32,16 +44,7 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
         answer = get(target, from);
     }
     let excerpt = answer.map_err(|error| nowhere(context, error.into()))?;
-    if context.out.json {
-        context.out.document(&Document {
-            path: &excerpt.path,
-            record: excerpt.record.as_ref().map(RecordView::from),
-            lines: excerpt.lines.iter().map(LineView::from).collect(),
-            next_line: excerpt.next_line,
-        });
-    } else {
-        render(&context.out, &excerpt);
-    }
+    show(context, &excerpt);
     if let (Some(line), [], None) = (from.filter(|line| *line > 1), &*excerpt.lines, excerpt.next_line) {
         context.hint(&format!(
             "There is nothing from line {line} on: the file ends before it, or is damaged there (recollex verify {}).",
@@ -56,6 +59,19 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
         context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(target)));
     }
     Ok(Exit::DONE)
+}
+
+/// The result.
+fn show(context: &Context, excerpt: &Excerpt) {
+    if !context.out.json {
+        return render(&context.out, excerpt);
+    }
+    context.out.document(&Document {
+        path: &excerpt.path,
+        record: excerpt.record.as_ref().map(RecordView::from),
+        lines: excerpt.lines.iter().map(LineView::from).collect(),
+        next_line: excerpt.next_line,
+    });
 }
 
 /// `path:line`, as findings and results name a place; the colon behind it may have been copied along.
@@ -131,7 +147,8 @@ mod tests {
     #[test]
     fn a_place_is_a_path_and_a_line() {
         let place = |target: &str| {
-            placed(&Get { target: target.to_owned(), from_line: None, lines: None }).map(|(p, l)| (p.to_owned(), l))
+            let get = Get { target: target.to_owned(), from_line: None, lines: None, heading: None, block: None };
+            placed(&get).map(|(p, l)| (p.to_owned(), l))
         };
         assert_eq!(place("a/b.md:7"), Some(("a/b.md".to_owned(), 7)));
         assert_eq!(place("a/b.md:7:"), Some(("a/b.md".to_owned(), 7)));

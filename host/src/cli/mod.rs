@@ -12,10 +12,12 @@ mod browse;
 mod completions;
 mod config;
 mod context;
+mod core;
 mod demo;
 mod doctor;
 mod failure;
 mod get;
+mod grep;
 mod import;
 mod init;
 mod input;
@@ -26,10 +28,13 @@ mod restore;
 mod search;
 mod status;
 mod terminal;
+mod timeline;
 mod turns;
 mod undo;
+mod update;
 mod verify;
 mod views;
+mod why;
 mod zone;
 
 use std::ffi::OsString;
@@ -113,7 +118,12 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Search(args) => search::run(args, context),
         Verb::Get(args) => get::run(args, context),
+        Verb::Grep(args) => grep::run(args, context),
+        Verb::Timeline(args) => timeline::run(args, context),
+        Verb::Why(args) => why::run(args, context),
         Verb::Browse(args) => browse::run(args, context),
+        Verb::Core => core::run(context),
+        Verb::Update(args) => update::run(args, context),
         Verb::Promote(args) => promote::run(args, context),
         Verb::Audience(args) => audience::run(args, context),
         Verb::Status => status::run(context),

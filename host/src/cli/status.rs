@@ -5,6 +5,7 @@ use recollex::workspace::Status;
 use serde::Serialize;
 
 use super::context::Context;
+use super::core::{self, CoreStateView};
 use super::failure::{Exit, Failure};
 use super::terminal::{bytes, count};
 use super::views::{self, CountsView, FindingView, LockView};
@@ -16,8 +17,7 @@ struct Document<'a> {
     root: String,
     revision: &'a str,
     counts: CountsView,
-    /// Not known to this version of the component.
-    core: Option<()>,
+    core: Option<CoreStateView<'a>>,
     /// Not known to this version of the component.
     writer: Option<()>,
     history: &'static str,
@@ -37,7 +37,7 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
             root,
             revision: &status.revision,
             counts: CountsView::from(&status.counts),
-            core: None,
+            core: status.core.as_ref().map(CoreStateView::from),
             writer: None,
             history: context.history(),
             lock: LockView::from(&status.lock),
@@ -72,6 +72,9 @@ fn render(context: &Context, status: &Status, root: &str) {
     line("revision", &status.revision);
     line("sources", &sources(&status.counts));
     line("topics", &topics(&status.counts));
+    if let Some(core) = &status.core {
+        line("core", &core::summary(core));
+    }
     line(
         "lock",
         &match (status.lock.held, &status.lock.holder) {

@@ -56,8 +56,10 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let runtime = context.runtime()?;
     // Reads nothing yet; memory that is off is told here, whatever is to be verified.
     let mut session = context.open(&runtime, &context.setup.workspace)?;
+    let target = target(args, context)?;
+    let fixed = if args.fix { Some(put_in_order(&mut session, context, args.dry_run)?) } else { None };
     let mut report = Report::new(&context.out);
-    let outcome = match target(args, context)? {
+    let outcome = match target {
         Target::Stream(name) => verify_stream(&runtime, context, &mut input::stdin()?.lock(), &name, 0, &mut report),
         Target::File(file, name) => {
             let fail = |error: io::Error| Failure::io("read the file", &file, &error);
@@ -82,7 +84,10 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         Ok(outcome) => outcome,
         Err(failure) => return report.broken_off(context, failure),
     };
-    report.finish(&outcome);
+    match &fixed {
+        Some(fixed) => report.finish_with(&outcome, &Fixed { fixed, dry_run: args.dry_run }),
+        None => report.finish(&outcome),
+    };
     if outcome.health == Health::Empty {
         let none = session.status().is_ok_and(|status| status.workspace.is_none());
         context.hint(if outcome.revision.is_some() && none {
@@ -97,6 +102,25 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     // Whoever names something to be checked must not take "nothing there" for "nothing wrong".
     let is_idle = args.path.is_some() && outcome.health == Health::Empty;
     Ok(if outcome.ok && !is_idle { Exit::DONE } else { Exit::NOTHING })
+}
+
+/// What was put in order before the check.
+#[derive(Serialize)]
+struct Fixed<'a> {
+    fixed: &'a [String],
+    dry_run: bool,
+}
+
+/// Puts topics and views in order. The files that changed, or would.
+fn put_in_order(session: &mut Session, context: &Context, dry_run: bool) -> Result<Vec<String>, Failure> {
+    let updated = context.time("repair", || session.repair(dry_run))?;
+    if !context.out.json {
+        let word = if dry_run { "would put in order" } else { "put in order" };
+        for path in &updated.changed_files {
+            context.out.line(&format!("{word}: {}", context.out.look.foreign(path)));
+        }
+    }
+    Ok(updated.changed_files)
 }
 
 /// Bytes of a tar archive's first header, and where its signature is in it.

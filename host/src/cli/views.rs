@@ -26,7 +26,8 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn trust(trust: Trust) -> &'static str {
+/// `trusted`, `pending`
+pub fn trust(trust: Trust) -> &'static str {
     match trust {
         Trust::Trusted => "trusted",
         Trust::Pending => "pending",

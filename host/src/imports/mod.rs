@@ -21,6 +21,7 @@ use crate::limits::{Limits, Meter, RANDOM_BYTES};
 use crate::lock::{Lock, LockError};
 use crate::observer::Observer;
 use crate::store::{self, Guard, Store};
+use crate::tokens;
 
 /// Bytes at most that one read of a file answers, whatever is asked for: the answer is the host's memory first.
 const READ_BYTES: u32 = 8 << 20;
@@ -286,12 +287,12 @@ impl wit::model::Host for Host {
         Ok(Err(unconfigured("no language model is configured in this host")))
     }
 
-    fn count_tokens(&mut self, _vocabulary: String, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
+    fn count_tokens(&mut self, vocabulary: String, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
         self.meter.count_call()?;
-        // Without a vocabulary the only number that is never too low is the number of bytes: every vocabulary that
-        // covers all text falls back to single bytes, and none spends more than a token on one.
-        let tokens = texts.iter().map(|text| u32::try_from(text.len()).unwrap_or(u32::MAX)).collect();
-        Ok(wit::model::TokenCounts { tokens, exact: false })
+        let counted = tokens::count(&vocabulary, &texts);
+        let exact = counted.is_some();
+        let tokens = counted.unwrap_or_else(|| texts.iter().map(|text| tokens::at_most(text)).collect());
+        Ok(wit::model::TokenCounts { tokens, exact })
     }
 
     fn embed(
@@ -664,9 +665,12 @@ mod tests {
     #[test]
     fn tokens_are_never_counted_too_low() {
         let (_, mut host) = host(Limits::default());
-        let counts =
-            host.count_tokens("o200k_base".to_owned(), vec![String::new(), "a\u{20ac}".to_owned()]).expect("no trap");
+        let texts = || vec![String::new(), "a\u{20ac}".to_owned()];
+        let counts = host.count_tokens("unknown_base".to_owned(), texts()).expect("no trap");
         assert_eq!((counts.tokens, counts.exact), (vec![0, 4], false));
+        let counts = host.count_tokens("o200k_base".to_owned(), texts()).expect("no trap");
+        assert_eq!(counts.exact, cfg!(feature = "tokens"));
+        assert!(counts.tokens[0] == 0 && counts.tokens[1] <= 4, "{:?}", counts.tokens);
     }
 
     #[test]

@@ -34,9 +34,10 @@ use std::mem;
 
 use bindings::exports::later_interface;
 use bindings::exports::recollex::memory::workspace::{
-    Answer, Archived, Audience, AudienceChange, Error, Excerpt, Finding, Guest, GuestImporting, GuestSession,
-    GuestVerification, ImportOptions, ImportedConversation, Importing, Initialised, Listing, LockState, NumberedLine,
-    NumberedTurn, OpenOptions, Promotion, Query, Report, Session, Status, Turn, UnpairedMessage, Verification,
+    Account, Answer, Archived, Audience, AudienceChange, CoreView, Error, Excerpt, Finding, GrepQuery, Guest,
+    GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing, Initialised,
+    Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query, Report, Session, Status,
+    TimelinePage, Turn, UnpairedMessage, UpdateOptions, Updated, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -154,6 +155,7 @@ impl GuestSession for HostileSession {
             workspace: None,
             revision: text,
             counts: no_counts(),
+            core: None,
             lock: LockState { held: false, holder: None },
         })
     }
@@ -209,6 +211,38 @@ impl GuestSession for HostileSession {
 
     fn widen_audience(&self, _prefix: String) -> Result<AudienceChange, Error> {
         Err(unknown("widen-audience"))
+    }
+
+    fn update(&self, _request: String, _options: UpdateOptions) -> Result<Updated, Error> {
+        Err(unknown("update"))
+    }
+
+    fn repair(&self, _dry_run: bool) -> Result<Updated, Error> {
+        Err(unknown("repair"))
+    }
+
+    fn core(&self) -> Result<Option<CoreView>, Error> {
+        Err(unknown("core"))
+    }
+
+    fn get_section(&self, _path: String, _heading: String) -> Result<Excerpt, Error> {
+        Err(unknown("get-section"))
+    }
+
+    fn get_block(&self, _block: String) -> Result<Excerpt, Error> {
+        Err(unknown("get-block"))
+    }
+
+    fn grep(&self, _query: GrepQuery) -> Result<Matches, Error> {
+        Err(unknown("grep"))
+    }
+
+    fn timeline(&self, _from: Option<String>, _to: Option<String>, _max: u32) -> Result<TimelinePage, Error> {
+        Err(unknown("timeline"))
+    }
+
+    fn why(&self, _block: String) -> Result<Account, Error> {
+        Err(unknown("why"))
     }
 
     fn search(&self, _query: Query) -> Result<Answer, Error> {

@@ -3,6 +3,7 @@
 //! The proleptic Gregorian calendar, years 0001 to 9999, ASCII digits only (decisions D01 and D29). Time of day and time
 //! zone do not count: a record's day is the one it was written with.
 
+use crate::text::excerpt;
 use memchr::memchr_iter;
 
 /// A day, ordered as days are.
@@ -105,6 +106,63 @@ fn length(year: u16, month: u8) -> u8 {
     }
 }
 
+/// Days from one to another, both included; open at either end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Period {
+    from: Option<Day>,
+    to: Option<Day>,
+}
+
+/// Why there is no such period.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeriodError {
+    /// What it begins with is no date.
+    #[error("`{0}` is no date to begin with; write YYYY, YYYY-MM or YYYY-MM-DD")]
+    From(String),
+    /// What it ends with is none.
+    #[error("`{0}` is no date to end with; write YYYY, YYYY-MM or YYYY-MM-DD")]
+    To(String),
+    /// It ends before it begins.
+    #[error("the period ends before it begins; exchange its two dates")]
+    Reversed,
+}
+
+impl PeriodError {
+    /// The stable, kebab-case word.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::From(_) => "invalid-date-from",
+            Self::To(_) => "invalid-date-to",
+            Self::Reversed => "date-range-reversed",
+        }
+    }
+}
+
+impl Period {
+    /// From the first day of one date to the last day of another.
+    ///
+    /// # Errors
+    /// One of them is no date, or they are the wrong way round.
+    pub fn parse(from: Option<&str>, to: Option<&str>) -> Result<Self, PeriodError> {
+        let span = |given: Option<&str>| {
+            given.map(|text| Span::parse(text.trim()).ok_or_else(|| excerpt(text.as_bytes()))).transpose()
+        };
+        let from = span(from).map_err(PeriodError::From)?.map(Span::first);
+        let to = span(to).map_err(PeriodError::To)?.map(Span::last);
+        match (from, to) {
+            (Some(from), Some(to)) if from > to => Err(PeriodError::Reversed),
+            (from, to) => Ok(Self { from, to }),
+        }
+    }
+
+    /// Whether some of these days lie in it.
+    #[must_use]
+    pub fn meets(&self, days: Span) -> bool {
+        self.from.is_none_or(|from| from <= days.last()) && self.to.is_none_or(|to| days.first() <= to)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +183,16 @@ mod tests {
         assert_eq!(span("2000-02-29"), Some((day(2000, 2, 29), day(2000, 2, 29))));
         assert_eq!(span("0001"), Some((day(1, 1, 1), day(1, 12, 31))));
         assert_eq!(span("9999-12-31"), Some((day(9999, 12, 31), day(9999, 12, 31))));
+    }
+
+    #[test]
+    fn periods_include_both_ends() {
+        let period = Period::parse(Some("2024-02"), Some(" 2024 ")).unwrap();
+        let meets = |days: &str| period.meets(Span::parse(days).unwrap());
+        assert!(meets("2024-02-01") && meets("2024-12-31") && meets("2024") && !meets("2024-01") && !meets("2025"));
+        assert!(Period::parse(None, None).unwrap().meets(Span::parse("0001").unwrap()));
+        assert_eq!(Period::parse(Some("2025"), Some("2024")), Err(PeriodError::Reversed));
+        assert_eq!(Period::parse(None, Some("soon")), Err(PeriodError::To("soon".to_owned())));
     }
 
     #[test]

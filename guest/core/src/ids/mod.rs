@@ -17,7 +17,7 @@ mod topic_path;
 
 pub(crate) use block_id::is_label_byte;
 pub use block_id::{BlockId, FootnoteLabel};
-pub use date::{Day, Span};
+pub use date::{Day, Period, PeriodError, Span};
 pub use evidence_time::EvidenceTime;
 pub use mention::{REFERENCES_MAX, lexical_id, mentions_turns, numbered_conversation, references_in};
 pub use path::{

@@ -50,6 +50,11 @@ impl RevisionBuilder {
         self.files.push((path.to_owned(), digest));
     }
 
+    /// The files added.
+    pub fn into_files(self) -> impl Iterator<Item = (String, Digest)> {
+        self.files.into_iter()
+    }
+
     /// The revision of the files added.
     pub fn finish(mut self) -> Revision {
         self.files.sort_by(|(a, _), (b, _)| path_order(a, b));

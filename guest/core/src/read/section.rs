@@ -1,9 +1,12 @@
 //! A part of a file: its first lines, a section, a block.
 
-use super::{ReadFault, first_chars};
-use crate::ids::TopicPath;
+use super::{ReadFault, first_chars, lines};
+use crate::ids::{TopicPath, is_v2_path};
+use crate::source::Limits;
 use crate::text::{caseless, is_whitespace};
 use crate::topic::{Block, Check, Item, Items, TopicRef};
+use core::ops::Range;
+use std::collections::BTreeSet;
 
 /// What of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +108,8 @@ pub fn select(
             (Mode::Lines, content)
         }
         Selection::Heading(heading) => {
-            let section = section(text, heading).ok_or_else(|| ReadFault::NoSuchHeading(heading.to_owned()))?;
+            let range = section(text, heading).ok_or_else(|| ReadFault::NoSuchHeading(heading.to_owned()))?;
+            let section = text.get(range).unwrap_or_default();
             (Mode::Heading, format!("{}\n", section.trim_end_matches(is_whitespace)))
         }
         Selection::Block(id) => {
@@ -117,7 +121,56 @@ pub fn select(
     Ok(Excerpt { mode, content: first.to_owned(), truncated })
 }
 
-fn section<'t>(text: &'t str, heading: &str) -> Option<&'t str> {
+/// The same part of the file at `path` as [`select`] gives, as lines with their numbers in the file, from 1. Of a v2 archive, lines
+/// that are not [shown](super::lines) are left out.
+///
+/// # Errors
+/// There is no such heading or block.
+pub fn part<'t>(
+    path: &str,
+    text: &'t str,
+    selection: Selection<'_>,
+    limits: &Limits,
+) -> Result<Vec<(u64, &'t str)>, ReadFault> {
+    let mut part = match selection {
+        Selection::Lines { from, count } => {
+            let wanted = lines(path, text, limits).into_iter().filter(|(number, _)| *number >= from);
+            return Ok(wanted.take(usize::try_from(count).unwrap_or(usize::MAX)).collect());
+        }
+        Selection::Heading(heading) => {
+            let range = section(text, heading).ok_or_else(|| ReadFault::NoSuchHeading(heading.to_owned()))?;
+            let before = text.get(..range.start).unwrap_or_default();
+            let section = text.get(range).unwrap_or_default().trim_end_matches(is_whitespace);
+            numbered(before.bytes().filter(|byte| *byte == b'\n').count(), section)
+        }
+        Selection::Block(id) => block_lines(text, id).ok_or_else(|| ReadFault::NoSuchBlock(id.to_owned()))?,
+    };
+    if is_v2_path(path) {
+        let shown: BTreeSet<u64> = lines(path, text, limits).into_iter().map(|(number, _)| number).collect();
+        part.retain(|(number, _)| shown.contains(number));
+    }
+    Ok(part)
+}
+
+/// Lines of a text before which so many stand.
+fn numbered(before: usize, text: &str) -> Vec<(u64, &str)> {
+    (before as u64 + 1..).zip(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))).collect()
+}
+
+fn block_lines<'t>(text: &'t str, id: &str) -> Option<Vec<(u64, &'t str)>> {
+    let path = TopicPath::parse("topics/-.md").ok()?;
+    let check = Check::new(path, TopicRef::parse(text), &());
+    let found = check.all_blocks().find(|block| block.ids().iter().any(|name| name.as_str() == id))?;
+    let lump = found.paragraph().lump();
+    let mut lines = numbered(lump.line() - 1, found.paragraph().text().as_str());
+    for footnote in found.footnotes() {
+        let lump = footnote.definition().lump();
+        lines.extend(numbered(lump.line() - 1, lump.text().as_str()));
+    }
+    Some(lines)
+}
+
+fn section(text: &str, heading: &str) -> Option<Range<usize>> {
     let title = |title: &str| caseless(title.trim_matches(is_whitespace));
     let wanted = title(heading.trim_start_matches(is_whitespace).trim_start_matches('#'));
     let headings = Items::new(text).filter_map(|item| match item {
@@ -127,7 +180,7 @@ fn section<'t>(text: &'t str, heading: &str) -> Option<&'t str> {
     let mut headings = headings.skip_while(|(_, heading)| title(heading.text().as_str()) != wanted);
     let (start, first) = headings.next()?;
     let end = headings.find(|(_, next)| next.level() <= first.level()).map_or(text.len(), |(end, _)| end);
-    text.get(start..end)
+    Some(start..end)
 }
 
 fn block(text: &str, id: &str) -> Option<String> {
@@ -187,6 +240,18 @@ mod tests {
             assert_eq!(read(TOPIC, Selection::Block(id), 9).unwrap_err().reason(), "no-such-block");
         }
         assert_eq!(read("old[^mem_x]", Selection::Block("mem_x"), 99).unwrap().0, "old[^mem_x]\n");
+    }
+
+    #[test]
+    fn parts_keep_their_numbers() {
+        let part = |selection| part("topics/a.md", TOPIC, selection, &Limits::default()).unwrap();
+        let section = part(Selection::Heading("b"));
+        assert_eq!((section[0], section.last().copied()), ((7, "## B"), Some((11, "### c"))));
+        let block: Vec<u64> = part(Selection::Block("y")).into_iter().map(|(number, _)| number).collect();
+        assert_eq!(block, [9, 16, 15]);
+        for (number, line) in part(Selection::Block("z")) {
+            assert_eq!(TOPIC.lines().nth(number as usize - 1), Some(line));
+        }
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! layers below for every decision.
 
 mod settings;
+mod topics;
 mod window;
 mod workspace_id;
 
 pub use settings::{Backend, Caller, Expected, SettingError, Settings};
+pub use topics::{stale_view, topic_findings};
 pub use window::{LineWindow, Shown};
 pub use workspace_id::WorkspaceId;

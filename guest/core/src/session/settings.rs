@@ -48,6 +48,14 @@ pub struct Settings {
     pub get_bytes: u64,
     /// `browse.files`: files one listing shows where the caller does not say.
     pub browse_files: u64,
+    /// `grep.matches`: matching lines one search within lines shows where the caller does not say.
+    pub grep_matches: u64,
+    /// `grep.context-max`: lines it shows before and after each, at most.
+    pub grep_context: u64,
+    /// `grep.line-chars`: characters of a line it shows.
+    pub grep_line_chars: u64,
+    /// `timeline.entries`: claims a part of the timeline has where the caller does not say.
+    pub timeline_entries: u64,
     /// `views.…`: how large derived files may be.
     pub views: ViewLimits,
     /// `import.skipped-max`: things left out of a conversation that an import names; the others are counted.
@@ -175,6 +183,10 @@ const NUMBERS: &[Number] = &[
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
+    Number { name: "grep.matches", default: 50, range: (1, 100_000), field: |s| &mut s.grep_matches },
+    Number { name: "grep.context-max", default: 20, range: (0, 1000), field: |s| &mut s.grep_context },
+    Number { name: "grep.line-chars", default: 300, range: (16, MIB), field: |s| &mut s.grep_line_chars },
+    Number { name: "timeline.entries", default: 200, range: (1, 100_000), field: |s| &mut s.timeline_entries },
     Number { name: "views.core-budget", default: 2000, range: (0, 1_000_000), field: |s| &mut s.views.core_budget },
     Number { name: "views.recent", default: 50, range: (0, 10_000), field: |s| &mut s.views.recent },
     Number { name: "unpaired.messages-max", default: 600, range: (1, 100_000), field: |s| &mut s.unpaired.messages },
@@ -247,6 +259,10 @@ impl Default for Settings {
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,
+            grep_matches: 0,
+            grep_context: 0,
+            grep_line_chars: 0,
+            timeline_entries: 0,
             views: ViewLimits::default(),
             import_skipped: 0,
             lock_wait_ms: 0,

@@ -218,7 +218,7 @@ pub struct BranchChange {
 }
 
 /// What to do. Nothing has been done yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sorted by path; empty if there is nothing new.
     pub changes: Vec<Change>,

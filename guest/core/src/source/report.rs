@@ -137,6 +137,10 @@ finding_codes! {
     BadBranchLine = "bad-branch-line", Warning;
     /// A line of a branches file that names a record which its archive does not have.
     UnknownBranchRecord = "unknown-branch-record", Warning;
+    /// A topic links to a block that no topic has.
+    DanglingBlockLink = "dangling-block-link", Warning;
+    /// A derived file is not what its topics make of it.
+    StaleView = "stale-view", Warning;
     /// A query has too many words; only its rarest were looked for.
     QueryTermsLeftOut = "query-terms-left-out", Info;
     /// An archive was given without its place in a workspace.

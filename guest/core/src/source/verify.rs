@@ -81,6 +81,8 @@ pub struct Counts {
     pub legacy_records: u64,
     /// Topics.
     pub topic_files: u64,
+    /// Sound blocks in them; none: nobody counted.
+    pub blocks: Option<u64>,
     /// Bytes read.
     pub bytes: u64,
 }
@@ -336,11 +338,7 @@ impl Verifier {
     pub fn unreadable(&mut self, why: &str) -> Option<FileOutcome> {
         let OpenFile { path, class, bytes, .. } = self.open.take()?;
         self.counts.bytes += bytes;
-        self.findings.add(finding(
-            FindingCode::UnreadableFile,
-            &path,
-            &format!("{why}; what is in this file is not remembered until it can be read"),
-        ));
+        self.unread(&path, why);
         Some(FileOutcome { path, class, bytes, scan: None, legacy_records: 0, clean: false })
     }
 
@@ -357,6 +355,25 @@ impl Verifier {
     /// The tables of the cache say something else of this file than its content, though it has not changed since.
     pub fn stale_index(&mut self, path: &str) {
         self.findings.add(finding(FindingCode::StaleIndex, path, STALE_INDEX));
+    }
+
+    /// What lies at a path could not be read, and why, in words.
+    pub fn unread(&mut self, path: &str, why: &str) {
+        self.findings.add(finding(
+            FindingCode::UnreadableFile,
+            path,
+            &format!("{why}; what is there is not remembered until it can be read"),
+        ));
+    }
+
+    /// Takes in how many sound blocks topics have.
+    pub fn count_blocks(&mut self, blocks: u64) {
+        self.counts.blocks = Some(blocks);
+    }
+
+    /// Takes in what was found elsewhere: in topics, in views.
+    pub fn tell(&mut self, finding: Finding) {
+        self.findings.add(finding);
     }
 
     /// Closes the open file. None if none is open.

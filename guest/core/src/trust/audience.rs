@@ -296,8 +296,7 @@ impl Audience {
                 path: Some(path.to_owned()),
                 line: None,
                 subject: None,
-                message: "this conversation is the owner's alone; ask them to widen the audience, or archive elsewhere"
-                    .to_owned(),
+                message: "this is the owner's alone; ask them to widen the audience, or write elsewhere".to_owned(),
             })
             .collect();
         if problems.is_empty() { Ok(()) } else { Err(problems) }

@@ -114,10 +114,26 @@ verbs! {
     NarrowAudience = "narrow-audience" needs Manage;
     /// Makes that less.
     WidenAudience = "widen-audience" needs Manage;
+    /// Changes topics. Whoever is not the owner may only add to them.
+    Update = "update" needs SourceAppend;
+    /// Puts topics and views in order.
+    Repair = "repair" needs Manage;
+    /// What every prompt holds.
+    Core = "core" needs MemoryRead;
     /// Looks words up.
     Search = "search" needs MemoryRead;
     /// Reads a file or a record.
     Get = "get" needs MemoryRead;
+    /// Reads a section of a file.
+    GetSection = "get-section" needs MemoryRead;
+    /// Reads a block.
+    GetBlock = "get-block" needs MemoryRead;
+    /// Looks lines up.
+    Grep = "grep" needs MemoryRead;
+    /// Claims by time.
+    Timeline = "timeline" needs MemoryRead;
+    /// What a claim rests on.
+    Why = "why" needs MemoryRead;
     /// Lists files.
     Browse = "browse" needs MemoryRead;
     /// Checks files.
@@ -262,6 +278,7 @@ mod tests {
             Verb::Audience,
             Verb::NarrowAudience,
             Verb::WidenAudience,
+            Verb::Repair,
         ];
         for verb in Verb::ALL.iter().copied() {
             assert_eq!(authorise(None, verb), Err(Denied::TierMissing));

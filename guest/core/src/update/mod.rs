@@ -33,4 +33,4 @@ pub use request::{
     DEFAULT_MESSAGE, Position, Proposal, ProposedDestination, ProposedEdit, ProposedOperation, ProposedRecord,
     QuotedSource, Reference, Request,
 };
-pub use transaction::{Caller, Draft, Plan, Workspace};
+pub use transaction::{Caller, Draft, Plan, WithQuoted, Workspace};

@@ -2,7 +2,8 @@
 
 use super::request::{QuotedSource, is_blank};
 use crate::digest::Digest;
-use crate::source::{NewRecord, Trust};
+use crate::source::{NewRecord, Tier, Trust, UNKNOWN};
+use crate::text::identity_part;
 use crate::trust::Authority;
 
 /// Under which provider quoted sources are archived, unless a setting says otherwise. Identities that the other program
@@ -47,6 +48,27 @@ impl Provenance {
             speaker_display: authority.speaker_display,
             authority_tier: authority.authority_tier,
             origin_id: origin_id.to_owned(),
+        })
+    }
+
+    /// Of a speaker whom the host knows, on the authority of its caller. None if one of them is missing or blank: half an
+    /// authority is none.
+    #[must_use]
+    pub fn of_speaker(
+        [kind, id, display]: [&str; 3],
+        principal: Option<&str>,
+        tier: Option<Tier>,
+        origin: &str,
+    ) -> Option<Self> {
+        let parts = [kind, id, display, principal?, origin];
+        let display = identity_part(display);
+        (!parts.into_iter().any(is_blank)).then(|| Self {
+            principal_id: principal.unwrap_or_default().to_owned(),
+            speaker_kind: kind.to_owned(),
+            speaker_id: id.to_owned(),
+            speaker_display: if display.is_empty() { UNKNOWN.to_owned() } else { display },
+            authority_tier: tier.map(Tier::as_str).unwrap_or_default().to_owned(),
+            origin_id: origin.to_owned(),
         })
     }
 

@@ -200,7 +200,7 @@ impl Draft {
             .map(|record| Fault::of(Reason::QuotedSourceDiffers, &*record.path).about(record.id.to_string()))
             .collect();
         refuse_if_any(faults)?;
-        let evidence = WithQuoted { records: &archive.records, before: workspace.evidence };
+        let evidence = WithQuoted::new(&archive.records, workspace.evidence);
         let wanted = self.wanted(workspace, &evidence)?;
         let edit = Edit {
             topics: wanted.topics.iter().map(|(path, text)| (path.clone(), text.as_deref())).collect(),
@@ -328,9 +328,24 @@ fn only_adds(text: Option<&str>, path: &TopicPath, committed: &dyn Committed) ->
 }
 
 /// The archives as they will be: with the quoted sources that are new.
-struct WithQuoted<'w> {
+#[derive(Clone, Copy)]
+pub struct WithQuoted<'w> {
     records: &'w [KeptRecord],
     before: &'w dyn Evidence,
+}
+
+impl<'w> WithQuoted<'w> {
+    /// With what a batch comes to, over the archives as they are.
+    #[must_use]
+    pub fn new(records: &'w [KeptRecord], before: &'w dyn Evidence) -> Self {
+        Self { records, before }
+    }
+
+    /// Whether something may be built on it: it is there and trusted.
+    #[must_use]
+    pub fn is_trusted(&self, evidence: &SourceRef) -> bool {
+        self.look_up(evidence).is_some_and(|kept| kept.trusted)
+    }
 }
 
 impl Sources for WithQuoted<'_> {

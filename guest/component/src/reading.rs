@@ -1,0 +1,328 @@
+//! Reading what topics say, and lines of any file: sections, blocks, matches, claims by time, what a claim rests on.
+//!
+//! Knows which files to open. What of them is shown, and how, core's `read` says; what the caller sees, the view.
+
+use std::collections::BTreeSet;
+
+use recollex_core::digest::Digest;
+use recollex_core::ids::{Period, SourceRef, TopicPath, is_internal_path};
+use recollex_core::read::{
+    Grep, GrepLimits, LinkedFrom, Pattern, PatternOptions, ReadFault, Records, Selection, TimelineEntry, Why, lines,
+    part, sort_timeline, timeline_of, why as why_of,
+};
+use recollex_core::source::{self, Record};
+use recollex_core::topic::{Check, TopicRef};
+use recollex_core::trust::Verb;
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{Area, Entry, StoreError};
+use crate::bindings::recollex::memory::types::Problem;
+use crate::convert;
+use crate::evidence::Archives;
+use crate::read;
+use crate::session::{Session, settled, visible_prefix};
+use crate::topics::Topics;
+use crate::tree::{self, Piece, Reader};
+use crate::view::View;
+
+/// The part of a file under a heading.
+pub(crate) fn section(session: &Session, path: &str, heading: &str) -> Result<wit::Excerpt, wit::Error> {
+    session.allow(Verb::GetSection)?;
+    if is_internal_path(path) {
+        return Err(read::internal(path));
+    }
+    let view = session.view()?;
+    settled(|_| {
+        let failed = |error| convert::store_error(error, Some(path));
+        let entry = view.find(path).map_err(failed)?.ok_or(StoreError::NotFound).map_err(failed)?;
+        let text = text_of(&entry)?;
+        show(session, path, &text, Selection::Heading(heading))
+    })
+}
+
+/// A block with its footnotes, in whichever topic it is.
+pub(crate) fn block(session: &Session, block: &str) -> Result<wit::Excerpt, wit::Error> {
+    session.allow(Verb::GetBlock)?;
+    let view = session.view()?;
+    settled(|_| {
+        let topics = known(session, &view)?;
+        let path = place(&topics, &view, block)?;
+        let text = topics.read(&path)?.unwrap_or_default();
+        show(session, path.as_str(), text, Selection::Block(block))
+    })
+}
+
+/// Lines that match.
+pub(crate) fn grep(session: &Session, query: &wit::GrepQuery) -> Result<wit::Matches, wit::Error> {
+    session.allow(Verb::Grep)?;
+    let prefix = visible_prefix(&query.path_prefix)?;
+    let settings = &session.settings;
+    let options = PatternOptions { regex: query.regex, case_sensitive: query.case_sensitive };
+    let pattern = Pattern::new(&query.pattern, options).map_err(|fault| invalid(&fault))?;
+    let count = |asked: u32, most: u64| usize::try_from(most.min(asked.into())).unwrap_or(usize::MAX);
+    let matches = if query.max == 0 { settings.grep_matches } else { query.max.into() };
+    let limits = GrepLimits {
+        matches: usize::try_from(matches).unwrap_or(usize::MAX),
+        context: count(query.context, settings.grep_context),
+        line_chars: usize::try_from(settings.grep_line_chars).unwrap_or(usize::MAX),
+    };
+    let view = session.view()?;
+    settled(|last| {
+        let failed = |error| convert::store_error(error, Some(prefix).filter(|prefix| !prefix.is_empty()));
+        let mut entries = view.list(prefix).map_err(failed)?;
+        if entries.is_empty() && !prefix.is_empty() {
+            // A file is its own prefix.
+            entries.push(view.find(prefix).map_err(failed)?.ok_or(StoreError::NotFound).map_err(failed)?);
+        }
+        let mut grep = Grep::new(&pattern, limits);
+        let mut findings = Vec::new();
+        for entry in entries.iter().filter(|entry| tree::is_file(entry)) {
+            match text_of(entry) {
+                Ok(text) => grep.file(&entry.path, lines(&entry.path, &text, &settings.limits())),
+                Err(error) if convert::is_changed(&error) && !last => return Err(error),
+                Err(wit::Error::Store(problem)) => findings.push(unread(&entry.path, problem.message)),
+                Err(error) => return Err(error),
+            }
+        }
+        let found = grep.finish();
+        Ok(wit::Matches {
+            lines: found.lines.into_iter().map(found_line).collect(),
+            total: found.total,
+            truncated: found.truncated,
+            findings,
+        })
+    })
+}
+
+/// Claims by time.
+pub(crate) fn timeline(
+    session: &Session,
+    from: Option<&str>,
+    to: Option<&str>,
+    max: u32,
+) -> Result<wit::TimelinePage, wit::Error> {
+    session.allow(Verb::Timeline)?;
+    let period = Period::parse(from, to).map_err(|error| {
+        wit::Error::Invalid(convert::problem("INVALID_ARGUMENT", error.reason(), None, error.to_string()))
+    })?;
+    let most = if max == 0 { session.settings.timeline_entries } else { max.into() };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let view = session.view()?;
+    settled(|_| {
+        let topics = known(session, &view)?;
+        let archives = Archives::of(&view, &session.settings.limits());
+        let shared = topics.table.shared_ids();
+        let mut entries: Vec<TimelineEntry> = Vec::new();
+        for path in topics.paths().filter(|path| view.audience().sees(path.as_str())) {
+            let speaks = topics
+                .table
+                .entry(path)
+                .is_some_and(|entry| entry.times().any(|(time, _)| time.span().is_some_and(|days| period.meets(days))));
+            if !speaks {
+                continue;
+            }
+            let Some(text) = topics.read(path)? else { continue };
+            let mut check = Check::new(path.clone(), TopicRef::parse(text), &archives);
+            check.yield_to(&|id| shared.get(id).is_some_and(|first| first < path));
+            entries.extend(timeline_of(&check, &period));
+        }
+        archives.check()?;
+        sort_timeline(&mut entries);
+        let truncated = entries.len() > most;
+        entries.truncate(most);
+        Ok(wit::TimelinePage { entries: entries.into_iter().map(timeline_entry).collect(), truncated })
+    })
+}
+
+/// What a claim rests on.
+pub(crate) fn why(session: &Session, block: &str) -> Result<wit::Account, wit::Error> {
+    session.allow(Verb::Why)?;
+    let view = session.view()?;
+    settled(|_| {
+        let topics = known(session, &view)?;
+        let path = place(&topics, &view, block)?;
+        let archives = Archives::of(&view, &session.settings.limits());
+        let text = topics.read(&path)?.unwrap_or_default();
+        let check = Check::new(path.clone(), TopicRef::parse(text), &archives);
+        let mut ids = BTreeSet::from([block.to_owned()]);
+        for one in check.all_blocks().filter(|one| one.ids().iter().any(|id| id.as_str() == block)) {
+            ids.extend(one.ids().iter().map(|id| id.as_str().to_owned()));
+        }
+        let mut linked_from = Vec::new();
+        let linking: BTreeSet<TopicPath> = ids.iter().flat_map(|id| topics.table.linking_to(id)).collect();
+        for topic in linking.into_iter().filter(|topic| view.audience().sees(topic.as_str())) {
+            let Some(entry) = topics.table.entry(&topic) else { continue };
+            let links = entry.blocks().filter(|one| one.links().any(|link| ids.contains(link)));
+            let own: BTreeSet<String> = links.filter_map(|one| one.ids().last().map(str::to_owned)).collect();
+            linked_from.extend(own.into_iter().map(|id| LinkedFrom { id, topic: topic.clone() }));
+        }
+        let account = why_of(&check, block, linked_from, &archives);
+        archives.check()?;
+        account.map(account_of).ok_or_else(|| missing(block))
+    })
+}
+
+/// The topics, as far as the table knows them. What is hidden from the caller is in it.
+fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
+    let failed = |error| convert::store_error(error, Some("topics"));
+    let entries = tree::list(Area::Tree, "topics").or_else(|error| match error {
+        StoreError::NotFound => Ok(Vec::new()),
+        error => Err(failed(error)),
+    })?;
+    let files = std::cell::RefCell::new(session.files());
+    let digest_of = |path: &str| -> Option<Digest> {
+        let entry = tree::find(Area::Tree, path).ok().flatten()?;
+        let state = files.borrow_mut().known(path, &tree::version(&entry.stamp))?;
+        Some(state.root)
+    };
+    let everything = View::of(source::Tier::Owner)?;
+    let archives = Archives::of(&everything, &session.settings.limits());
+    let mut topics = Topics::load(entries, &digest_of, &archives, &session.settings.limits())?;
+    if view.is_everything() && crate::session::workspace_id()?.is_some() {
+        topics.save();
+    }
+    Ok(topics)
+}
+
+/// The topic that a block is in, if the caller sees it.
+fn place(topics: &Topics, view: &View, block: &str) -> Result<TopicPath, wit::Error> {
+    let first = topics.table.topics_of(block).into_iter().find(|path| view.audience().sees(path.as_str()));
+    first.ok_or_else(|| missing(block))
+}
+
+fn missing(block: &str) -> wit::Error {
+    let problem = convert::problem(
+        "MEMORY_NOT_FOUND",
+        "no-such-block",
+        None,
+        "no topic has a block of this id; `search` shows ids, and so does `browse topics`",
+    );
+    wit::Error::NotFound(Problem { subject: Some(block.to_owned()), ..problem })
+}
+
+fn unread(path: &str, why: String) -> wit::Finding {
+    let code = source::FindingCode::UnreadableFile;
+    convert::finding(source::Finding {
+        code: code.as_str(),
+        severity: code.severity(),
+        path: Some(path.to_owned()),
+        line: None,
+        subject: None,
+        excerpt: None,
+        message: why,
+    })
+}
+
+fn invalid(fault: &ReadFault) -> wit::Error {
+    wit::Error::Invalid(convert::problem(fault.code(), fault.reason(), None, fault.to_string()))
+}
+
+/// A whole file's text.
+fn text_of(entry: &Entry) -> Result<String, wit::Error> {
+    let failed = |error| convert::store_error(error, Some(&entry.path));
+    if !tree::is_file(entry) {
+        return Err(failed(StoreError::Denied("not a regular file".to_owned())));
+    }
+    let mut text = String::new();
+    let mut reader = Reader::listed(entry);
+    while let Some(piece) = reader.next().map_err(failed)? {
+        match piece {
+            Piece::Text(piece) if text.is_empty() => text = piece,
+            Piece::Text(piece) => text.push_str(&piece),
+            Piece::Bytes(_) => return Err(failed(StoreError::NotText(reader.offset()))),
+        }
+    }
+    Ok(text)
+}
+
+/// A part of a file, with the numbers its lines have there.
+fn show(session: &Session, path: &str, text: &str, selection: Selection<'_>) -> Result<wit::Excerpt, wit::Error> {
+    let shown = part(path, text, selection, &session.settings.limits()).map_err(|fault| match fault {
+        ReadFault::NoSuchHeading(heading) => {
+            let fault = ReadFault::NoSuchHeading(heading.clone());
+            let problem = convert::problem("MEMORY_NOT_FOUND", fault.reason(), Some(path), fault.to_string());
+            wit::Error::NotFound(Problem { subject: Some(heading), ..problem })
+        }
+        ReadFault::NoSuchBlock(block) => missing(&block),
+        fault => invalid(&fault),
+    })?;
+    let mut left = session.settings.get_bytes;
+    let mut lines = Vec::new();
+    let mut next_line = None;
+    for (number, line) in shown {
+        let length = line.len() as u64;
+        if length > left && !lines.is_empty() {
+            next_line = Some(number);
+            break;
+        }
+        let fits = usize::try_from(left).unwrap_or(usize::MAX).min(line.len());
+        let cut = line.floor_char_boundary(fits);
+        let text = line.get(..cut).unwrap_or_default().to_owned();
+        lines.push(wit::NumberedLine { number, text, cut: cut < line.len() });
+        left = left.saturating_sub(length);
+    }
+    Ok(wit::Excerpt { path: path.to_owned(), lines, record: None, next_line })
+}
+
+fn found_line(found: recollex_core::read::Found) -> wit::FoundLine {
+    let line = wit::NumberedLine { number: found.line, text: found.text, cut: found.cut };
+    wit::FoundLine { path: found.path, line, is_match: found.is_match }
+}
+
+fn timeline_entry(entry: TimelineEntry) -> wit::TimelineEntry {
+    let TimelineEntry { time, text, block, path, headings, evidence } = entry;
+    wit::TimelineEntry { time: time.to_string(), text, block, path, headings, evidence }
+}
+
+fn account_of(why: Why) -> wit::Account {
+    let source = |because: recollex_core::read::Because| wit::CitedSource {
+        label: because.label,
+        target: because.target,
+        id: because.source.map(|source| source.to_string()),
+        record: because.record.map(convert::record),
+        after: because.after,
+        trust: trust(because.trusted),
+    };
+    let citation = |evidence: recollex_core::read::Evidence| wit::Citation {
+        label: evidence.label,
+        time: evidence.when.filter(|when| when.span().is_some()).map(|when| when.to_string()),
+        quote: evidence.quote,
+        sources: evidence.sources.into_iter().map(source).collect(),
+    };
+    wit::Account {
+        block: why.id,
+        merged: why.merged,
+        path: why.topic.to_string(),
+        line: why.line as u64,
+        headings: why.headings,
+        text: why.content,
+        sound: why.sound,
+        trust: trust(why.trusted),
+        citations: why.evidence.into_iter().map(citation).collect(),
+        links: why.links,
+        linked_from: why
+            .linked_from
+            .into_iter()
+            .map(|from| wit::Backlink { block: from.id, path: from.topic.to_string() })
+            .collect(),
+    }
+}
+
+fn trust(trusted: bool) -> wit::Trust {
+    if trusted { wit::Trust::Trusted } else { wit::Trust::Pending }
+}
+
+impl Records for Archives {
+    fn record(&self, source: &SourceRef) -> Option<Record> {
+        self.whole_record(source)
+    }
+
+    fn is_trusted(&self, source: &SourceRef) -> bool {
+        use recollex_core::topic::edit::Evidence as _;
+        self.look_up(source).is_some_and(|kept| kept.trusted)
+    }
+
+    fn after(&self, source: &SourceRef) -> Option<String> {
+        self.predecessor(source)
+    }
+}

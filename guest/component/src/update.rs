@@ -1,0 +1,564 @@
+//! Changing topics: read under the lock, planned by core with the views that follow from it, and committed as one.
+//!
+//! Knows the order of things: what is read, what is written with what, and what is remembered of it. What an edit comes to and
+//! why one is refused core's `update` says, what is derived from it core's `views`.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use recollex_core::digest::{Digest, FileHasher};
+use recollex_core::ids::{FlatRevision, SourceRef, TopicPath, is_derived_path, path_order};
+use recollex_core::source::{Batch, NewRecord, Plan as ArchivePlan, Tier};
+use recollex_core::table::{FileState, TopicNote};
+use recollex_core::topic::edit::{Edit as TopicEdit, Evidence as _, Planned};
+use recollex_core::trust::{Verb, keep_to_caller};
+use recollex_core::update::{Caller, Draft, Fault, Plan, Provenance, Rejection, Request, WithQuoted, Workspace};
+use recollex_core::views::{
+    CORE_FILE, CORE_STATE, CORE_TOPIC, ChangedTopic, Derivation, Derived, HandCore, RuntimeState, hand_written_core,
+};
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{Area, Change, Committed, Edit, Expect, StoreError};
+use crate::bindings::recollex::memory::types::Problem;
+use crate::cache;
+use crate::change::{self, carry_out};
+use crate::convert;
+use crate::core_view;
+use crate::evidence::Archives;
+use crate::keep;
+use crate::records::Archive;
+use crate::session::{Session, refused, settled, unfit, workspace_id};
+use crate::state::State;
+use crate::survey::RUNTIME_FILE;
+use crate::topics::Topics;
+use crate::tree::{self, Reader};
+use crate::view::View;
+
+/// Name of the cache file that says of which state the views were made.
+const VIEWS: &str = "views";
+
+/// Makes an update, or says what it would come to.
+pub(crate) fn update(
+    session: &Session,
+    request: &str,
+    options: wit::UpdateOptions,
+) -> Result<wit::Updated, wit::Error> {
+    session.allow(Verb::Update)?;
+    // Before anything is compared: from whom topics are hidden, no answer tells of one.
+    session.view()?.audience().check_paths(["topics"]).map_err(refused)?;
+    let settings = &session.settings;
+    let request =
+        Request::from_json(request, &settings.update).map_err(|faults| rejected(Rejection::Refused(faults)))?;
+    let quoted = options.provenance.filter(|_| !request.sources().is_empty());
+    let caller = Caller { tier: session.tier, provenance: provenance(session, quoted)?, offered: None };
+    let draft = Draft::new(request, caller, &settings.update_provider, &settings.limits()).map_err(rejected)?;
+    let want = |ground: &mut Ground<'_>| ground.plan(&draft);
+    transact(session, "update", draft.request().commit_message(), options.dry_run, want)
+}
+
+/// Puts topics that people have edited in order, as far as that is safe, and makes the views anew.
+pub(crate) fn repair(session: &Session, dry_run: bool) -> Result<wit::Updated, wit::Error> {
+    session.allow(Verb::Repair)?;
+    transact(session, "repair", "topics in order, views anew", dry_run, |ground| ground.plan_repair())
+}
+
+/// The views that are not what the topics make of them.
+pub(crate) fn stale_views(session: &Session) -> Result<Vec<String>, wit::Error> {
+    let mut ground = Ground::read(session)?;
+    if ground.topics.is_empty() && !ground.state.paths().any(is_derived_path) {
+        return Ok(Vec::new());
+    }
+    let (_, mut writes) = ground.derive_anew(&BTreeMap::new(), &ArchivePlan::default())?;
+    writes.retain(|write| !matches!(write.area, Area::Runtime) && ground.is_changed(write));
+    Ok(writes.into_iter().map(|write| write.path).collect())
+}
+
+/// A `core.md` that somebody wrote by hand and that is no topic is kept as evidence, before its place is needed (D28).
+fn keep_hand_core(session: &Session) -> Result<(), wit::Error> {
+    let is_there = |path| tree::find(Area::Tree, path).map_err(|error| convert::store_error(error, Some(path)));
+    if is_there(CORE_FILE)?.is_none() || is_there(CORE_TOPIC)?.is_some() {
+        return Ok(());
+    }
+    let HandCore::Archive { record, .. } = Ground::read(session)?.hand_core()? else { return Ok(()) };
+    let batch = Batch::check(vec![*record], &session.settings.limits()).map_err(unfit)?;
+    let mut files = session.files();
+    keep::keep(session, &batch, "migrate", &mut files, |_| Ok(Vec::new()))?;
+    cache::save_file_table(&files, false, &session.settings.limits());
+    Ok(())
+}
+
+/// On whose authority a request quotes sources. None: on nobody's.
+fn provenance(session: &Session, given: Option<wit::Provenance>) -> Result<Option<Provenance>, wit::Error> {
+    let Some(given) = given else { return Ok(None) };
+    let owner = session.settings.owner_principal.as_deref();
+    let is_owner = session.tier == Some(Tier::Owner);
+    let principal = session.principal.as_deref().or(owner.filter(|_| is_owner));
+    // What they say of the speaker is what they could say of one when they archive.
+    let mut claims = [NewRecord {
+        speaker_kind: Some(given.speaker_kind.clone()),
+        principal: principal.map(str::to_owned),
+        ..NewRecord::default()
+    }];
+    keep_to_caller(session.tier, session.principal.as_deref(), owner, &mut claims).map_err(refused)?;
+    let display = given.speaker_display.as_deref().unwrap_or(&given.speaker_id);
+    let speaker = [given.speaker_kind.as_str(), given.speaker_id.as_str(), display];
+    Ok(Provenance::of_speaker(speaker, principal, session.tier, &given.origin))
+}
+
+/// What is wanted of a workspace.
+struct Wanted {
+    /// Topics as they shall be; none: gone.
+    topics: BTreeMap<TopicPath, Option<String>>,
+    /// What is appended to archives, with what is known of them.
+    archive: ArchivePlan,
+    archives: BTreeMap<String, Archive>,
+    answer: wit::Updated,
+}
+
+/// A workspace as it is read for one try.
+struct Ground<'s> {
+    session: &'s Session,
+    state: State,
+    topics: Topics,
+    archives: Archives,
+    /// What somebody wrote by hand becomes this topic, with whatever else is changed (D28).
+    promoted: Option<(TopicPath, String)>,
+}
+
+/// A change of the tree or the runtime directory, as it will be committed.
+struct Write {
+    area: Area,
+    path: String,
+    expect: Expect,
+    /// None: the file goes.
+    content: Option<String>,
+}
+
+/// A change, ready to be committed.
+struct Prepared<'s> {
+    ground: Ground<'s>,
+    topics: BTreeMap<TopicPath, Option<String>>,
+    /// What the table of topics is to know then.
+    notes: Vec<TopicNote>,
+    writes: Vec<Write>,
+    archive: ArchivePlan,
+    archives: BTreeMap<String, Archive>,
+    answer: wit::Updated,
+}
+
+/// Reads, has `want` plan, and commits.
+fn transact(
+    session: &Session,
+    verb: &str,
+    note: &str,
+    dry_run: bool,
+    want: impl for<'g> Fn(&mut Ground<'g>) -> Result<Wanted, wit::Error>,
+) -> Result<wit::Updated, wit::Error> {
+    let prepare = || {
+        let mut ground = Ground::read(session)?;
+        let wanted = want(&mut ground)?;
+        ground.prepare(wanted)
+    };
+    if dry_run {
+        // Who only looks needs no lock: what they see is told with the revision that it is true of.
+        return settled(|_| prepare()?.shown());
+    }
+    keep_hand_core(session)?;
+    let planned = || {
+        let prepared = prepare()?;
+        Ok(change::Planned { changes: prepared.changes(), note: note.to_owned(), basis: prepared })
+    };
+    let done = carry_out(session, verb, planned, |error| error)?;
+    done.basis.keep(done.committed)
+}
+
+impl<'s> Ground<'s> {
+    fn read(session: &'s Session) -> Result<Self, wit::Error> {
+        let view = session.view()?;
+        let state = session.state()?;
+        // Everything counts for what is unique and for what the views say, whoever asks.
+        let archives = Archives::of(&View::of(Tier::Owner)?, &session.settings.limits());
+        let digest_of = |path: &str| state.digest_of(path);
+        let mut topics = Topics::load(state.topics(), &digest_of, &archives, &session.settings.limits())?;
+        topics.save();
+        // What the caller may rest something on is what they see.
+        let archives = if view.is_everything() { archives } else { Archives::of(&view, &session.settings.limits()) };
+        let mut ground = Self { session, state, topics, archives, promoted: None };
+        if let HandCore::Promote(text) = ground.hand_core()?
+            && let Ok(path) = TopicPath::parse(CORE_TOPIC)
+        {
+            ground.topics.suppose(&path, &text, &ground.archives);
+            ground.archives.check()?;
+            ground.promoted = Some((path, text));
+        }
+        Ok(ground)
+    }
+
+    /// What is to be done about a `core.md` that no topic made.
+    fn hand_core(&self) -> Result<HandCore, wit::Error> {
+        let has_topic = self.topics.paths().any(|path| path.as_str() == CORE_TOPIC);
+        let Some(text) = core_view::text(&View::of(Tier::Owner)?)?.filter(|_| !has_topic) else {
+            return Ok(HandCore::Leave);
+        };
+        let taken = |id: &str| !self.topics.table.topics_of(id).is_empty();
+        let archived = |source: &SourceRef| self.archives.look_up(source).is_some();
+        let principal = self.session.settings.owner_principal.as_deref();
+        let state = core_view::state()?;
+        let decision = hand_written_core(text.as_bytes(), state.as_ref(), &taken, &self.archives, &archived, principal);
+        self.archives.check()?;
+        Ok(decision)
+    }
+
+    /// What a request comes to.
+    fn plan(&mut self, draft: &Draft) -> Result<Wanted, wit::Error> {
+        let base = draft.request().base_revision();
+        let flat = if FlatRevision::is_token(base) { Some(self.flat_revision()?) } else { None };
+        let revision = self.revision()?;
+        let revisions: Vec<&str> = std::iter::once(revision.as_str()).chain(flat.as_deref()).collect();
+        draft.check_revision(&revisions).map_err(rejected)?;
+        let limits = self.session.settings.limits();
+        let (archive, archives) = keep::plan(draft.batch(), &limits, &mut self.state.files)?;
+        let text = |path: &TopicPath| self.topics.text(path);
+        let workspace =
+            Workspace { revisions: &revisions, committed: &self.topics.committed(&text), evidence: &self.archives };
+        let plan = draft.plan(workspace, archive.clone());
+        // What was decided by answers that could not be had is no answer.
+        self.topics.check()?;
+        self.archives.check()?;
+        let plan = plan.map_err(rejected)?;
+        self.keep_hidden(&plan)?;
+        let answer = answer(&plan, revision);
+        Ok(Wanted { topics: plan.topics().clone(), archive, archives, answer })
+    }
+
+    /// Topics that this caller does not see are not theirs to change, whatever they say of them.
+    fn keep_hidden(&self, plan: &Plan) -> Result<(), wit::Error> {
+        let view = self.session.view()?;
+        let archives = plan.archive().changes.iter().map(|change| change.path.as_str());
+        let paths: Vec<&str> = plan.topics().keys().map(TopicPath::as_str).chain(archives).collect();
+        view.audience().check_paths(paths).map_err(refused)
+    }
+
+    /// All topics in order, as far as they can be: what has faults is left as it is.
+    fn plan_repair(&mut self) -> Result<Wanted, wit::Error> {
+        let mut left: BTreeSet<TopicPath> = self.topics.paths().cloned().collect();
+        let planned = loop {
+            let mut edit = TopicEdit::default();
+            for path in &left {
+                if let Some(text) = self.topics.read(path)? {
+                    edit.topics.insert(path.clone(), Some(text));
+                }
+            }
+            let text = |path: &TopicPath| self.topics.text(path);
+            let planned = recollex_core::topic::edit::plan(&edit, &self.topics.committed(&text), &self.archives);
+            self.topics.check()?;
+            self.archives.check()?;
+            let faults = match planned {
+                Ok(planned) => break planned,
+                Err(faults) => faults,
+            };
+            let before = left.len();
+            for fault in faults {
+                left.remove(&fault.path);
+            }
+            if left.len() == before {
+                break Planned::default();
+            }
+        };
+        let mut answer = empty_answer(self.revision()?);
+        answer.block_ids = planned.blocks.iter().map(block_id).collect();
+        answer.evidence_ids = planned.footnotes.iter().map(evidence_id).collect();
+        Ok(Wanted { topics: planned.topics, archive: ArchivePlan::default(), archives: BTreeMap::new(), answer })
+    }
+
+    /// What the caller calls this state.
+    fn revision(&self) -> Result<String, wit::Error> {
+        match self.known_revision()? {
+            Some(revision) => Ok(revision),
+            None => self.session.revision(self.session.files()),
+        }
+    }
+
+    /// The same, unless somebody has to look first.
+    fn known_revision(&self) -> Result<Option<String>, wit::Error> {
+        let view = self.session.view()?;
+        let sees = |path: &str| if path == RUNTIME_FILE.1 { view.is_everything() } else { view.audience().sees(path) };
+        Ok(self.state.revision(&sees).map(|revision| revision.to_string()))
+    }
+
+    /// The other program's name for this state. Costs a read of everything.
+    fn flat_revision(&self) -> Result<String, wit::Error> {
+        let mut flat = FlatRevision::new();
+        let mut counted: Vec<_> = self.state.counted().into_iter().collect();
+        counted.sort_by(|(a, _), (b, _)| path_order(a, b));
+        for (path, (area, entry)) in counted {
+            flat.file(path);
+            let mut reader = Reader::new(area, entry);
+            while let Some(piece) = reader.next().map_err(|error| convert::store_error(error, Some(path)))? {
+                flat.push(piece.as_bytes());
+            }
+        }
+        Ok(flat.finish())
+    }
+
+    /// Adds the views that follow from what is wanted.
+    fn prepare(mut self, wanted: Wanted) -> Result<Prepared<'s>, wit::Error> {
+        let Wanted { mut topics, archive, archives, mut answer } = wanted;
+        // No view knows of a topic that was only supposed to be there.
+        let anew = self.promoted.is_some() || !self.views_are_new();
+        if let Some((path, text)) = self.promoted.take() {
+            topics.entry(path).or_insert(Some(text));
+        }
+        let (notes, mut writes) =
+            if anew { self.derive_anew(&topics, &archive)? } else { self.derive(&topics, &archive)? };
+        for (path, content) in &topics {
+            writes.push(self.write(Area::Tree, path.as_str(), content.clone()));
+        }
+        writes.retain(|write| self.is_changed(write));
+        let in_tree = writes.iter().filter(|write| matches!(write.area, Area::Tree));
+        answer.changed_files = in_tree.map(|write| write.path.clone()).collect();
+        answer.changed_files.extend(archive.changes.iter().map(|change| change.path.clone()));
+        answer.changed_files.sort();
+        Ok(Prepared { ground: self, topics, notes, writes, archive, archives, answer })
+    }
+
+    /// Whether nobody has changed topics or views since these were made.
+    fn views_are_new(&self) -> bool {
+        let key = self.state.views_key().map(|key| key.to_string());
+        key.is_some_and(|key| cache::read_all(VIEWS).is_some_and(|kept| kept == key.as_bytes()))
+    }
+
+    /// What follows from topics as they shall be, where the views are those of the topics as they are.
+    fn derive(
+        &mut self,
+        topics: &BTreeMap<TopicPath, Option<String>>,
+        archive: &ArchivePlan,
+    ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
+        let evidence = WithQuoted::new(&archive.records, &self.archives);
+        let mut order = self.order()?;
+        let covered = order.cover(&self.topics.table);
+        let changed = topics.iter().map(|(path, text)| (path.clone(), text.as_deref())).collect();
+        let limits = self.session.settings.views;
+        let mut derivation = Derivation::of_change(&self.topics.table, changed, &evidence, &order, limits);
+        if covered || !archive.changes.is_empty() {
+            derivation = derivation.with_core();
+        }
+        let mut text = |path: &TopicPath| self.topics.text(path).map(Cow::Borrowed);
+        let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
+        let derived = self.derived(derived)?;
+        let writes = self.writes(&derived)?;
+        Ok((derived.notes, writes))
+    }
+
+    /// The same, with all views made anew.
+    fn derive_anew(
+        &mut self,
+        topics: &BTreeMap<TopicPath, Option<String>>,
+        archive: &ArchivePlan,
+    ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
+        let evidence = WithQuoted::new(&archive.records, &self.archives);
+        let order = self.order()?;
+        let mut table = self.topics.table.clone();
+        let note = |(path, text): (&TopicPath, &Option<String>)| match text {
+            Some(text) => TopicNote::read(path, text, &evidence),
+            None => TopicNote::gone(path),
+        };
+        let notes: Vec<TopicNote> = topics.iter().map(note).collect();
+        notes.iter().for_each(|note| table.apply(note));
+        let mut text = |path: &TopicPath| match topics.get(path) {
+            Some(text) => text.as_deref().map(Cow::Borrowed),
+            None => self.topics.text(path).map(Cow::Borrowed),
+        };
+        let derivation = Derivation::whole(&table, &order, self.session.settings.views);
+        let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
+        let derived = self.derived(derived)?;
+        let writes = self.writes(&derived)?;
+        Ok((notes, writes))
+    }
+
+    /// What was derived, if everything that it was derived from could be read.
+    fn derived(&self, derived: Result<Derived, ChangedTopic>) -> Result<Derived, wit::Error> {
+        self.topics.check()?;
+        self.archives.check()?;
+        derived.map_err(|changed| convert::store_error(StoreError::Changed, Some(changed.path.as_str())))
+    }
+
+    /// In which order claims were made, as far as that is written down.
+    fn order(&self) -> Result<RuntimeState, wit::Error> {
+        Ok(RuntimeState::read(&self.runtime_state()?.unwrap_or_default()))
+    }
+
+    /// What derived files come to be. Some of them may be so already.
+    fn writes(&self, derived: &Derived) -> Result<Vec<Write>, wit::Error> {
+        let files = derived.files.iter().map(|(path, content)| self.write(Area::Tree, path, content.clone()));
+        let mut writes: Vec<Write> = files.collect();
+        let stale = derived.stale(self.state.paths());
+        writes.extend(stale.into_iter().map(|path| self.write(Area::Tree, path, None)));
+        if let Some(content) = &derived.runtime {
+            writes.push(self.write(Area::Runtime, RUNTIME_FILE.0, Some(content.clone())));
+        }
+        if let Some(draft) = &derived.core {
+            let rendered = core_view::render(draft.clone())?.into_iter();
+            writes.extend(rendered.map(|(area, path, content)| self.write(area, path, Some(content))));
+        }
+        Ok(writes)
+    }
+
+    /// Whether a file is something else than it shall be.
+    fn is_changed(&self, write: &Write) -> bool {
+        !self.state.is(write.area, &write.path, write.content.as_deref().map(digest_of))
+    }
+
+    /// Content of the runtime directory's file; none if there is none, or nobody can read it.
+    fn runtime_state(&self) -> Result<Option<String>, wit::Error> {
+        let failed = |error| convert::store_error(error, Some(RUNTIME_FILE.1));
+        let Some(entry) = tree::find(Area::Runtime, RUNTIME_FILE.0).map_err(failed)? else { return Ok(None) };
+        match tree::read_range(Area::Runtime, RUNTIME_FILE.0, Some(&entry.stamp), 0, entry.stamp.size) {
+            Ok(text) => Ok(Some(text)),
+            Err(StoreError::NotText(_)) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// That file with that content, if nobody has changed it meanwhile.
+    fn write(&self, area: Area, path: &str, content: Option<String>) -> Write {
+        let expect = match self.state.stamp(area, path) {
+            // Nobody else writes it, and what it says is worth no conflict.
+            _ if path == CORE_STATE => Expect::Any,
+            Some(stamp) => Expect::Same(stamp.clone()),
+            None => Expect::Absent,
+        };
+        Write { area, path: path.to_owned(), expect, content }
+    }
+
+    /// Remembers of which state the views are.
+    fn keep_views_key(&self) {
+        if let Some(key) = self.state.views_key()
+            && workspace_id().is_ok_and(|id| id.is_some())
+        {
+            cache::put(VIEWS, key.to_string().as_bytes());
+        }
+    }
+}
+
+impl Prepared<'_> {
+    /// What a commit has to do.
+    fn changes(&self) -> Vec<Change> {
+        let added = self.archive.changes.iter();
+        let added = added.map(|change| keep::append(change, self.archives.get(change.path.as_str())));
+        self.writes.iter().map(Write::change).chain(added).collect()
+    }
+
+    /// What would change.
+    fn shown(self) -> Result<wit::Updated, wit::Error> {
+        let Self { ground, topics, mut answer, .. } = self;
+        for (path, after) in topics {
+            let before = ground.topics.read(&path)?.map(str::to_owned);
+            answer.drafts.push(wit::Draft { path: path.to_string(), before, after });
+        }
+        Ok(answer)
+    }
+
+    /// It is committed, or there was nothing to do: keeps what is known now. What fails from here on costs time the next time,
+    /// and nothing else.
+    fn keep(self, committed: Option<Committed>) -> Result<wit::Updated, wit::Error> {
+        let Self { mut ground, notes, writes, archive, mut archives, mut answer, .. } = self;
+        let Some(committed) = committed else {
+            ground.keep_views_key();
+            return Ok(answer);
+        };
+        let limits = ground.session.settings.limits();
+        let mut stamps = committed.stamps.into_iter();
+        for (write, stamp) in writes.iter().zip(stamps.by_ref().take(writes.len())) {
+            let root = write.content.as_deref().map(digest_of);
+            let name = ground.state.name(write.area, &write.path);
+            ground.state.now(name, root);
+            if let (Some(root), Some(stamp)) = (root, stamp) {
+                let state = FileState { root, frames: 0, legacy_records: 0, clean: true };
+                ground.state.files.note(name, &tree::version(&stamp), state);
+            }
+        }
+        let contents = archive.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+        for (change, stamp) in archive.changes.iter().zip(stamps) {
+            ground.state.forget(&change.path);
+            if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
+                archive.keep_added(change, &stamp, &contents, &limits, &mut ground.state.files);
+                if let Some(known) = ground.state.files.known(&change.path, &tree::version(&stamp)) {
+                    ground.state.now(&change.path, Some(known.root));
+                }
+            }
+        }
+        for note in &notes {
+            ground.topics.table.apply(note);
+        }
+        ground.topics.save();
+        ground.keep_views_key();
+        cache::save_file_table(&ground.state.files, false, &limits);
+        answer.committed = true;
+        answer.revision = ground.revision()?;
+        Ok(answer)
+    }
+}
+
+impl Write {
+    fn change(&self) -> Change {
+        let edit = self.content.clone().map_or(Edit::Delete, Edit::Put);
+        Change { area: self.area, path: self.path.clone(), expect: self.expect.clone(), edit }
+    }
+}
+
+fn digest_of(text: &str) -> Digest {
+    let mut hasher = FileHasher::new();
+    hasher.push(text.as_bytes());
+    hasher.finish().root
+}
+
+fn block_id(block: &recollex_core::topic::edit::NewBlock) -> wit::GivenId {
+    wit::GivenId { name: format!("{}#{}", block.topic, block.number), id: block.id.clone() }
+}
+
+fn evidence_id(footnote: &recollex_core::topic::edit::NewFootnote) -> wit::GivenId {
+    wit::GivenId { name: footnote.local.clone(), id: footnote.label.clone() }
+}
+
+fn empty_answer(revision: String) -> wit::Updated {
+    wit::Updated {
+        revision,
+        committed: false,
+        changed_files: Vec::new(),
+        block_ids: Vec::new(),
+        evidence_ids: Vec::new(),
+        source_ids: Vec::new(),
+        drafts: Vec::new(),
+    }
+}
+
+fn answer(plan: &Plan, revision: String) -> wit::Updated {
+    let source_id =
+        |(name, id): (&String, &recollex_core::ids::SourceId)| wit::GivenId { name: name.clone(), id: id.to_string() };
+    wit::Updated {
+        block_ids: plan.block_ids().iter().map(block_id).collect(),
+        evidence_ids: plan.evidence_ids().iter().map(evidence_id).collect(),
+        source_ids: plan.source_ids().iter().map(source_id).collect(),
+        ..empty_answer(revision)
+    }
+}
+
+/// A rejection as callers see it.
+fn rejected(rejection: Rejection) -> wit::Error {
+    match rejection {
+        Rejection::Stale { revision, .. } => wit::Error::Conflict(revision),
+        Rejection::Refused(faults) => wit::Error::Refused(faults.into_iter().map(problem).collect()),
+    }
+}
+
+fn problem(fault: Fault) -> Problem {
+    Problem {
+        code: fault.why.code().as_str().to_owned(),
+        reason: fault.why.as_str().to_owned(),
+        path: fault.path,
+        line: fault.line,
+        subject: fault.subject.or(fault.field),
+        message: fault.message,
+    }
+}

@@ -1,0 +1,75 @@
+//! `recollex grep`: finds lines.
+
+use recollex::workspace::{GrepQuery, Matches};
+use serde::Serialize;
+
+use super::args::Grep;
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::status::place;
+use super::views::{self, FindingView, LineView};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    pattern: &'a str,
+    lines: Vec<Found<'a>>,
+    total: u64,
+    truncated: bool,
+    findings: Vec<FindingView<'a>>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    path: &'a str,
+    #[serde(flatten)]
+    line: LineView<'a>,
+    is_match: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Grep, context: &Context) -> Result<Exit, Failure> {
+    let mut session = context.session()?;
+    let query = GrepQuery {
+        pattern: args.pattern.clone(),
+        regex: args.regex,
+        case_sensitive: args.case_sensitive,
+        path_prefix: args.path_prefix.clone(),
+        context: args.context,
+        max: args.max.unwrap_or(0),
+    };
+    let found = context.time("grep", || session.grep(&query))?;
+    if context.out.json {
+        let lines = found.lines.iter().map(|found| Found {
+            path: &found.path,
+            line: LineView::from(&found.line),
+            is_match: found.is_match,
+        });
+        context.out.document(&Document {
+            pattern: &args.pattern,
+            lines: lines.collect(),
+            total: found.total,
+            truncated: found.truncated,
+            findings: views::findings(&found.findings),
+        });
+    } else {
+        render(context, &found);
+    }
+    for finding in &found.findings {
+        let place = place(finding.path.as_deref(), finding.line);
+        context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
+    }
+    if found.truncated {
+        context.hint(&format!("{} lines match. Show more with --max N.", found.total));
+    }
+    Ok(if found.total == 0 { Exit::NOTHING } else { Exit::DONE })
+}
+
+/// `path:line: text`; where a line only stands near a match, `path-line- text`.
+fn render(context: &Context, found: &Matches) {
+    let look = context.out.look;
+    for found in &found.lines {
+        let mark = if found.is_match { ':' } else { '-' };
+        let place = format!("{}{mark}{}{mark}", look.foreign(&found.path), found.line.number);
+        context.out.line(&format!("{} {}", look.faint(&place), look.foreign(&found.line.text)));
+    }
+}
