@@ -302,7 +302,7 @@ fn an_unchanged_workspace_costs_a_walk() {
     }
     fs::create_dir(root.path().join("topics")).expect("made");
     for number in 0..200 {
-        fs::write(root.path().join(format!("topics/{number}.md")), "A topic.\n").expect("written");
+        fs::write(root.path().join(format!("topics/{number}.md")), "# A topic\n").expect("written");
     }
     fs::write(root.path().join(".scriptorium/runtime.json"), "{}").expect("written");
     settle();
@@ -319,7 +319,7 @@ fn an_unchanged_workspace_costs_a_walk() {
     assert_eq!(verify(&mut session).0.revision, first.revision);
     store.take();
     // One file changed: that one is read.
-    fs::write(root.path().join("topics/7.md"), "B topic.\n").expect("written");
+    fs::write(root.path().join("topics/7.md"), "# B topic\n").expect("written");
     settle();
     let other = session.status().expect("a status");
     assert_ne!(other.revision, first.revision);

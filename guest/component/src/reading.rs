@@ -178,7 +178,7 @@ fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
     let everything = View::of(source::Tier::Owner)?;
     let archives = Archives::of(&everything, &session.settings.limits());
     let mut topics = Topics::load(entries, &digest_of, &archives, &session.settings.limits())?;
-    if view.is_everything() && crate::session::workspace_id()?.is_some() {
+    if view.is_everything() {
         topics.save();
     }
     Ok(topics)

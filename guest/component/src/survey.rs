@@ -301,7 +301,7 @@ impl Survey {
         };
         let archives = Archives::of(&self.view, &self.limits);
         let mut topics = Topics::load(entries, &digest_of, &archives, &self.limits)?;
-        if self.view.is_everything() && session::workspace_id().is_ok_and(|id| id.is_some()) {
+        if self.view.is_everything() {
             topics.save();
         }
         let shared = topics.table.shared_ids();

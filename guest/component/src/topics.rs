@@ -17,6 +17,7 @@ use crate::bindings::recollex::memory::store::{Area, Entry, Kind, Stamp, StoreEr
 use crate::cache;
 use crate::convert;
 use crate::evidence::Archives;
+use crate::session;
 use crate::tree::{self, Piece, Reader};
 
 /// How often the topics are gone through again because archives changed what some of them say.
@@ -100,8 +101,11 @@ impl Topics {
         Ok(())
     }
 
-    /// Keeps the table for the next call.
+    /// Keeps the table for the next call. Where there is no workspace, looking leaves nothing behind.
     pub(crate) fn save(&mut self) {
+        if !session::workspace_id().is_ok_and(|id| id.is_some()) {
+            return;
+        }
         let kept = match self.table.save() {
             Save::Nothing => return,
             Save::Replace(bytes) => cache::put(TOPIC_TABLE, &bytes),
