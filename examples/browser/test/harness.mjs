@@ -184,7 +184,10 @@ export function verify(...args) {
     if (error.status !== 1) throw error;
     said = error.stdout;
   }
-  return JSON.parse(said);
+  const document = JSON.parse(said);
+  // Views are held against topics of a workspace only: the page takes files one by one.
+  document.findings = document.findings.filter(({ code }) => code !== "stale-view");
+  return document;
 }
 
 export function recollex(...args) {

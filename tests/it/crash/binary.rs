@@ -98,7 +98,13 @@ fn killed_at_random_moments_it_did_all_or_nothing() {
             home.run(&["doctor", "--fix"]).exits(0);
             let now = tree(&home.workspace());
             let Some(state) = states.iter().position(|state| *state == now) else {
-                panic!("{what}: a state that never was");
+                let names = |tree: &[(PathBuf, u32, Vec<u8>)]| -> Vec<String> {
+                    tree.iter()
+                        .map(|(path, mode, bytes)| format!("{} {mode:o} {}", path.display(), bytes.len()))
+                        .collect()
+                };
+                let known: Vec<_> = states.iter().map(|state| names(state)).collect();
+                panic!("{what}: a state that never was: {:?}; known are {known:?}", names(&now));
             };
             *if state == 0 { &mut old } else { &mut new } += 1;
             home.run(&["verify"]).exits(0);
