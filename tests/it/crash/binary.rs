@@ -21,6 +21,10 @@ fn tree(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
     found.retain(|(path, ..)| !path.starts_with(".scriptorium/recollex") && !path.starts_with(".scriptorium-recollex"));
     // They come with the lock, before any commit, and go with nothing.
     found.retain(|(path, ..)| path != Path::new(".scriptorium") && path != Path::new(".scriptorium/write.lock"));
+    // Directories that lost their last file are removed one after the other, once the commit is made: they say nothing.
+    let files: Vec<PathBuf> =
+        found.iter().map(|(path, ..)| path.clone()).filter(|path| !root.join(path).is_dir()).collect();
+    found.retain(|(path, ..)| files.iter().any(|file| file.starts_with(path)));
     found
 }
 
