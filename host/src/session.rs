@@ -537,7 +537,8 @@ impl fmt::Debug for Verification {
 pub struct Importing(Underway);
 
 impl Importing {
-    /// Hands over the next piece of `file`; `last` closes it. Returns the conversations that were complete with it.
+    /// Hands over the next piece of `file`; `last` closes it. Returns the conversations that were kept with it: those that
+    /// are complete wait until they are enough for a commit.
     ///
     /// # Errors
     /// As [`Session::init`], and [`Error::Gone`]. After an error the import takes nothing more; beginning again from the
@@ -572,11 +573,21 @@ impl Importing {
             .map_err(Error::from)
     }
 
-    /// There is no more: what was still held back is kept now.
+    /// Keeps now what is complete and waits. For whoever stops before the end.
     ///
     /// # Errors
     /// As [`Importing::push_text`].
-    pub fn finish(self, session: &mut Session) -> Result<Vec<ImportedConversation>, Error> {
+    pub fn keep(&mut self, session: &mut Session) -> Result<Vec<ImportedConversation>, Error> {
+        let live = self.0.instance(session)?;
+        session.call_in(live, |guest, store| guest.importing().call_keep(store, self.0.handle))?.map_err(Error::from)
+    }
+
+    /// There is no more: what was still held back is kept now. To be called until it answers nothing, because an error may
+    /// come behind what was kept.
+    ///
+    /// # Errors
+    /// As [`Importing::push_text`].
+    pub fn finish(&mut self, session: &mut Session) -> Result<Vec<ImportedConversation>, Error> {
         let live = self.0.instance(session)?;
         session.call_in(live, |guest, store| guest.importing().call_finish(store, self.0.handle))?.map_err(Error::from)
     }

@@ -1,32 +1,30 @@
-//! An import under way: conversations as core finds them in an export, each kept by a commit of its own.
+//! An import under way: conversations as core finds them in an export, kept whole or not at all, several by one commit.
 //!
-//! Knows what ends an import and what only ends a conversation. What an export says, and what of it is new, core knows.
+//! Knows what ends an import, what only ends a conversation, and how many conversations wait for each other. What an export
+//! says, and what of it is new, core knows.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use recollex_core::import::{Conversation, Format, Import, Options, Sink};
-use recollex_core::source::{Batch, BatchError, Outcome, Plan, Problem, Trust};
+use recollex_core::source::{Batch, NewRecord, Outcome, Plan, Problem, Trust};
 use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::cache;
 use crate::convert;
 use crate::keep;
-use crate::session::{Session, settled, workspace_id};
+use crate::session::{Session, settled, unfit, workspace_id};
 
 /// An import under way.
 pub(crate) struct Importing(RefCell<State>);
 
 struct State {
-    session: Session,
     import: Import,
-    /// What is known of files; kept at the end.
-    files: FileTable,
-    dry_run: bool,
-    /// What ended the import, until it is answered.
-    owed: Option<wit::Error>,
+    keeper: Keeper,
+    /// Everything was kept, and nothing is owed.
+    finished: bool,
 }
 
 impl Importing {
@@ -52,11 +50,13 @@ impl Importing {
         };
         let import = Import::new(options, &session.settings.limits()).map_err(invalid)?;
         let files = session.files();
-        Ok(Self(RefCell::new(State { session, import, files, dry_run, owed: None })))
+        let keeper =
+            Keeper { session, files, dry_run, waiting: Vec::new(), bytes: 0, paths: BTreeSet::new(), owed: None };
+        Ok(Self(RefCell::new(State { import, keeper, finished: false })))
     }
 
     fn push(&self, file: &str, data: &[u8], last: bool) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
-        self.0.borrow_mut().run(|import, sink| import.push(file, data, last, sink))
+        self.0.borrow_mut().run(|import, sink| import.push(file, data, last, sink), false)
     }
 }
 
@@ -74,117 +74,256 @@ impl wit::GuestImporting for Importing {
         self.push(&file, &data, last)
     }
 
+    fn keep(&self) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
+        let mut state = self.0.borrow_mut();
+        let taken = state.run(|_, _| Ok(()), true);
+        state.keeper.save();
+        taken
+    }
+
     fn finish(&self) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
         let mut state = self.0.borrow_mut();
-        let taken = state.run(|import, sink| import.finish(sink))?;
-        // No call comes behind this one.
-        if let Some(error) = state.owed.take() {
-            return Err(error);
+        let is_over = state.finished;
+        let taken = state.run(|import, sink| if is_over { Ok(()) } else { import.finish(sink) }, true);
+        state.finished = taken.is_ok();
+        if !is_over {
+            state.keeper.save();
         }
-        // Where there is no workspace, looking does not leave anything behind.
-        if !state.dry_run && workspace_id().is_ok_and(|id| id.is_some()) {
-            cache::save_file_table(&state.files, false, &state.session.settings.limits());
-        }
-        Ok(taken)
+        taken
     }
 }
 
 impl State {
-    /// Feeds the import. What is kept is always answered: if an error comes behind something that was kept, the next call
-    /// answers the error.
+    /// Feeds the import; `all`: and then keeps what waits. What is kept is always answered: if an error comes behind
+    /// something that was kept, the next call answers the error.
     fn run(
         &mut self,
         feed: impl FnOnce(&mut Import, Sink<'_>) -> Result<(), Problem>,
+        all: bool,
     ) -> Result<Vec<wit::ImportedConversation>, wit::Error> {
-        let Self { session, import, files, dry_run, owed } = self;
-        if let Some(error) = owed.take() {
+        let Self { import, keeper, .. } = self;
+        if let Some(error) = keeper.owed.take() {
             return Err(error);
         }
         let mut taken = Vec::new();
-        let mut sink = |conversation: Conversation| {
-            let (conversation, error) = keep(session, conversation, files, *dry_run);
-            let Some(error) = error else {
-                taken.push(conversation);
-                return ControlFlow::Continue(());
-            };
-            *owed = Some(error);
-            // Some of it may have been kept before.
-            if conversation.archived > 0 {
-                taken.push(conversation);
-            }
-            ControlFlow::Break(())
-        };
-        feed(import, &mut sink).map_err(invalid)?;
-        if taken.is_empty()
-            && let Some(error) = owed.take()
-        {
-            return Err(error);
+        let fed = feed(import, &mut |conversation| keeper.take(conversation, &mut taken)).map_err(invalid);
+        if all && keeper.owed.is_none() {
+            let _ = keeper.commit(&mut taken);
         }
-        Ok(taken)
+        // What broke off says more than that it is over.
+        if let (Err(error), None) = (fed, &keeper.owed) {
+            keeper.owed = Some(error);
+        }
+        match keeper.owed.take() {
+            Some(error) if taken.is_empty() => Err(error),
+            owed => {
+                keeper.owed = owed;
+                Ok(taken)
+            }
+        }
     }
 }
 
-/// Keeps what of a conversation is new. A refusal is told of the conversation; any other error ends the import, and comes
-/// with what was kept before it.
-fn keep(
-    session: &Session,
-    mut conversation: Conversation,
-    files: &mut FileTable,
+/// Keeps conversations, in the order in which they come.
+struct Keeper {
+    session: Session,
+    /// What is known of files; kept when the import is over, or stops.
+    files: FileTable,
     dry_run: bool,
-) -> (wit::ImportedConversation, Option<wit::Error>) {
-    let limits = session.settings.limits();
-    let mut count = Count::default();
-    let mut problem = None;
-    let mut ended = None;
-    for records in conversation.batches(&limits) {
-        let planned = match Batch::check(records, &limits) {
-            Err(BatchError::Refused(problems)) => Err(crate::session::refused(problems)),
-            Err(BatchError::Limit(limit)) => Err(convert::limit(limit)),
-            Ok(batch) if dry_run => settled(|_| keep::plan(&batch, &limits, files).map(|(plan, _)| plan)),
-            Ok(batch) => keep::keep(session, &batch, "import", files, |_| Ok(Vec::new())),
-        };
-        match planned {
-            Ok(plan) => count.add(plan),
-            Err(wit::Error::Refused(problems)) => {
-                problem = problems.into_iter().next();
-                break;
-            }
+    /// To be kept by one commit.
+    waiting: Vec<Waiting>,
+    /// What they take in archives.
+    bytes: u64,
+    /// Their archives.
+    paths: BTreeSet<String>,
+    /// What ended the import, until it is answered.
+    owed: Option<wit::Error>,
+}
+
+/// A conversation that waits for others to be kept with.
+struct Waiting {
+    conversation: Conversation,
+    /// What there is to keep.
+    batch: Option<Batch>,
+    problem: Option<wit::Problem>,
+}
+
+impl Keeper {
+    /// Takes a conversation, and keeps those that wait if they are enough. Break: what ended the import is owed.
+    fn take(&mut self, mut conversation: Conversation, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+        let limits = self.session.settings.limits();
+        let bytes = conversation.records.iter().map(|one| one.bytes).sum::<u64>();
+        let mut batches = conversation.batches(&limits);
+        if batches.len() > 1 {
+            self.commit(taken)?;
+            return self.keep_parts(conversation, batches, taken);
+        }
+        let checked = batches.pop().map(|records| Batch::check(records, &limits)).transpose().map_err(unfit);
+        let (batch, problem) = match checked {
+            Ok(batch) => (batch, None),
+            Err(wit::Error::Refused(problems)) => (None, problems.into_iter().next()),
             Err(error) => {
-                ended = Some(error);
-                break;
+                // Those before it are kept first.
+                self.commit(taken)?;
+                return self.end(error);
+            }
+        };
+        let paths: Vec<String> = batch.iter().flat_map(Batch::paths).map(str::to_owned).collect();
+        // The same conversation once more: what is new of it then, only its archive can tell.
+        if paths.iter().any(|path| self.paths.contains(path)) {
+            self.commit(taken)?;
+        }
+        self.paths.extend(paths);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.waiting.push(Waiting { conversation, batch, problem });
+        let settings = &self.session.settings;
+        let is_full = self.bytes >= settings.import_commit_bytes
+            || self.waiting.len() as u64 >= settings.import_commit_conversations;
+        if is_full { self.commit(taken) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Keeps all that wait.
+    fn commit(&mut self, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+        self.bytes = 0;
+        self.paths.clear();
+        let waiting = core::mem::take(&mut self.waiting);
+        self.keep_all(waiting, taken)
+    }
+
+    /// Keeps these by one commit. What speaks against that may be about one of them: then each half is tried by itself, so
+    /// that in the end nothing is left out but what cannot be kept, and what ends the import ends it behind all that can.
+    fn keep_all(&mut self, mut waiting: Vec<Waiting>, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+        let batches: Vec<&Batch> = waiting.iter().filter_map(|one| one.batch.as_ref()).collect();
+        let (count, kept) = (batches.len(), self.keep(&batches));
+        let error = match kept {
+            Ok(plans) => {
+                let mut plans = plans.into_iter();
+                taken.extend(waiting.into_iter().map(|Waiting { conversation, batch, problem }| {
+                    let mut tally = Tally::default();
+                    batch.and_then(|_| plans.next()).into_iter().for_each(|plan| tally.add(plan));
+                    told(conversation, tally, problem)
+                }));
+                return ControlFlow::Continue(());
+            }
+            Err(error) => error,
+        };
+        // Whoever holds the lock holds it for each of them.
+        if count > 1 && !matches!(error, wit::Error::Locked(_)) {
+            let rest = waiting.split_off(waiting.len() / 2);
+            self.keep_all(waiting, taken)?;
+            return self.keep_all(rest, taken);
+        }
+        let mut error = Some(error);
+        for Waiting { conversation, batch, mut problem } in waiting {
+            if batch.is_some() {
+                match error.take() {
+                    Some(wit::Error::Refused(problems)) => problem = problems.into_iter().next(),
+                    Some(error) => return self.end(error),
+                    None => {}
+                }
+            }
+            taken.push(told(conversation, Tally::default(), problem));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn keep(&mut self, batches: &[&Batch]) -> Result<Vec<Plan>, wit::Error> {
+        let Self { session, files, dry_run, .. } = self;
+        if batches.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !*dry_run {
+            return keep::keep_together(session, batches, "import", files, |_| Ok(Vec::new()));
+        }
+        let limits = session.settings.limits();
+        let plan = |batch: &&Batch| settled(|_| keep::plan(batch, &limits, files).map(|(plan, _)| plan));
+        batches.iter().map(plan).collect()
+    }
+
+    /// Keeps a conversation that is longer than a commit may be, part behind part. An error comes behind what was kept
+    /// before it.
+    fn keep_parts(
+        &mut self,
+        conversation: Conversation,
+        parts: Vec<Vec<NewRecord>>,
+        taken: &mut Vec<wit::ImportedConversation>,
+    ) -> ControlFlow<()> {
+        let limits = self.session.settings.limits();
+        let mut tally = Tally::default();
+        let (mut problem, mut ended) = (None, None);
+        for records in parts {
+            let kept = Batch::check(records, &limits).map_err(unfit).and_then(|batch| self.keep(&[&batch]));
+            match kept {
+                Ok(plans) => plans.into_iter().for_each(|plan| tally.add(plan)),
+                Err(wit::Error::Refused(problems)) => {
+                    problem = problems.into_iter().next();
+                    break;
+                }
+                Err(error) => {
+                    ended = Some(error);
+                    break;
+                }
             }
         }
+        if ended.is_none() || tally.archived > 0 {
+            taken.push(told(conversation, tally, problem));
+        }
+        ended.map_or(ControlFlow::Continue(()), |error| self.end(error))
     }
-    let Conversation { file, offset, provider, thread, title, branches, skipped, skipped_count, .. } = conversation;
-    count.differs.extend(conversation.differs);
-    let taken = wit::ImportedConversation {
+
+    fn end(&mut self, error: wit::Error) -> ControlFlow<()> {
+        self.owed = Some(error);
+        ControlFlow::Break(())
+    }
+
+    /// Keeps what is known of files. Where there is no workspace, looking does not leave anything behind.
+    fn save(&self) {
+        if !self.dry_run && workspace_id().is_ok_and(|id| id.is_some()) {
+            cache::save_file_table(&self.files, false, &self.session.settings.limits());
+        }
+    }
+}
+
+/// What a caller is told of a conversation.
+fn told(conversation: Conversation, mut tally: Tally, problem: Option<wit::Problem>) -> wit::ImportedConversation {
+    let Conversation { file, offset, provider, thread, title, branches, skipped, left_out, .. } = conversation;
+    tally.differs.extend(conversation.differs);
+    wit::ImportedConversation {
         file,
         offset,
         provider,
         thread,
         title,
-        archived: count.archived,
-        already: count.already.saturating_add(conversation.repeated),
-        differs: count.differs.into_iter().collect(),
+        archived: tally.archived,
+        already: tally.already.saturating_add(conversation.repeated),
+        differs: tally.differs.into_iter().collect(),
         branches,
         skipped: skipped
             .into_iter()
             .map(|one| wit::Skipped { item: one.item, reason: one.reason.to_owned(), message: one.message })
             .collect(),
-        skipped_count,
+        left_out: left_out
+            .into_iter()
+            .map(|(reason, one)| wit::LeftOut {
+                reason: reason.to_owned(),
+                message: one.message,
+                count: one.count,
+                missing: one.missing,
+            })
+            .collect(),
         problem: problem.or(conversation.problem.map(convert::problem_of)),
-    };
-    (taken, ended)
+    }
 }
 
+/// What became of a conversation's records.
 #[derive(Default)]
-struct Count {
+struct Tally {
     archived: u64,
     already: u64,
     differs: BTreeSet<String>,
 }
 
-impl Count {
+impl Tally {
     fn add(&mut self, plan: Plan) {
         for kept in plan.records {
             match kept.outcome {

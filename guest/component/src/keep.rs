@@ -1,6 +1,7 @@
 //! Keeping a batch of turns.
 //!
-//! Knows how to ask and what to hand over. What belongs where, and what is there already, core decides.
+//! Knows how to ask and what to hand over, for one batch or several in one commit. What belongs where, and what is there already,
+//! core decides.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,10 @@ use recollex_core::source::{Batch, BranchChange, Change, Kept, Limits, Outcome, 
 use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{self, Addition, Area, Change as StoreChange, Edit, Expect, StoreError};
-use crate::change::{Planned, carry_out};
+use crate::bindings::recollex::memory::store::{
+    self, Addition, Area, Change as StoreChange, Edit, Expect, Stamp, StoreError,
+};
+use crate::change::{self, carry_out};
 use crate::convert;
 use crate::records::Archive;
 use crate::session::{Session, refused};
@@ -22,42 +25,88 @@ pub(crate) fn keep(
     batch: &Batch,
     verb: &str,
     files: &mut FileTable,
-    mut beside: impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
+    beside: impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
 ) -> Result<Plan, wit::Error> {
-    let limits = session.settings.limits();
-    let planned = || {
-        let (plan, archives) = plan(batch, &limits, files)?;
-        let mut changes: Vec<StoreChange> =
-            plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))).collect();
-        if !plan.changes.is_empty() {
-            for branch in &plan.branches {
-                changes.push(append_lines(branch).map_err(|error| convert::store_error(error, Some(&branch.path)))?);
-            }
-            changes.append(&mut beside(&plan)?);
-        }
-        Ok(Planned { changes, note: into(plan.changes.len()), basis: (plan, archives) })
-    };
-    let done = carry_out(session, verb, planned, |error| of_record(batch, error))?;
-    let (plan, mut archives) = done.basis;
-    let Some(committed) = done.committed else {
-        archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
-        return Ok(plan);
-    };
-    let contents = plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
-    for (change, stamp) in plan.changes.iter().zip(committed.stamps) {
-        if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
-            archive.keep_added(change, &stamp, &contents, &limits, files);
-        }
-    }
-    drop(done.guard);
-    Ok(plan)
+    let plan = keep_together(session, &[batch], verb, files, beside)?.pop();
+    // One batch, one plan.
+    Ok(plan.unwrap_or(Plan { changes: Vec::new(), branches: Vec::new(), records: Vec::new() }))
 }
 
-/// Names the record of the batch for which a name was to come into being that may not.
-fn of_record(batch: &Batch, mut error: wit::Error) -> wit::Error {
+/// Keeps batches that have no archive in common by one commit: all of them or none. A plan for each, in their order.
+/// Otherwise as [`keep`].
+pub(crate) fn keep_together(
+    session: &Session,
+    batches: &[&Batch],
+    verb: &str,
+    files: &mut FileTable,
+    mut beside: impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
+) -> Result<Vec<Plan>, wit::Error> {
+    let limits = session.settings.limits();
+    let planned = || {
+        let (planned, changes) = plan_all(batches, &limits, files, &mut beside)?;
+        let conversations = planned.iter().map(|(plan, _)| plan.changes.len()).sum();
+        Ok(change::Planned { changes, note: into(conversations), basis: planned })
+    };
+    let done = carry_out(session, verb, planned, |error| of_record(batches, error))?;
+    let stamps = done.committed.map(|committed| committed.stamps).unwrap_or_default();
+    let plans = kept(done.basis, &stamps, &limits, files);
+    drop(done.guard);
+    Ok(plans)
+}
+
+/// A batch's plan, and its archives by path.
+type Planned = (Plan, BTreeMap<String, Archive>);
+
+/// Plans each batch, and says what is to change for all: first what is added to archives, in the order of the plans.
+fn plan_all(
+    batches: &[&Batch],
+    limits: &Limits,
+    files: &mut FileTable,
+    beside: &mut impl FnMut(&Plan) -> Result<Vec<StoreChange>, wit::Error>,
+) -> Result<(Vec<Planned>, Vec<StoreChange>), wit::Error> {
+    let mut planned = Vec::with_capacity(batches.len());
+    let (mut changes, mut also) = (Vec::new(), Vec::new());
+    for batch in batches {
+        let (plan, archives) = plan(batch, limits, files)?;
+        changes.extend(plan.changes.iter().map(|change| append(change, archives.get(change.path.as_str()))));
+        if !plan.changes.is_empty() {
+            for branch in &plan.branches {
+                also.push(append_lines(branch).map_err(|error| convert::store_error(error, Some(&branch.path)))?);
+            }
+            also.append(&mut beside(&plan)?);
+        }
+        planned.push((plan, archives));
+    }
+    changes.append(&mut also);
+    Ok((planned, changes))
+}
+
+/// What was planned is so: keeps what is known of the archives now. `stamps`: of what was added to archives, in the order
+/// of the plans.
+fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files: &mut FileTable) -> Vec<Plan> {
+    let mut stamps = stamps.iter();
+    let mut plans = Vec::with_capacity(planned.len());
+    for (plan, mut archives) in planned {
+        if plan.changes.is_empty() {
+            archives.values().for_each(|archive| archive.keep_unchanged(limits, files));
+        }
+        let contents = plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+        for (change, stamp) in plan.changes.iter().zip(&mut stamps) {
+            if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
+                archive.keep_added(change, stamp, &contents, limits, files);
+            }
+        }
+        plans.push(plan);
+    }
+    plans
+}
+
+/// Names the record for which a name was to come into being that may not.
+fn of_record(batches: &[&Batch], mut error: wit::Error) -> wit::Error {
+    let first_at = |path: &str| batches.iter().find_map(|batch| batch.first_at(path));
     if let wit::Error::Refused(problems) = &mut error {
         for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
-            if let Some((number, id)) = problem.path.as_deref().and_then(|path| batch.first_at(path)) {
+            if let Some((number, id)) = problem.path.as_deref().and_then(&first_at) {
                 problem.line = Some(number);
                 problem.message = format!("{id}: {}", problem.message);
             }

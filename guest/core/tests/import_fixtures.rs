@@ -50,7 +50,7 @@ fn chatgpt_2025() {
   n09 < n03 | assistant | 2025-06-15T15:06:45+00:00 | A bowline.\nIt holds under load.
   n10 < n09 | user | 2025-06-15T15:06:46+00:00 | And how do I untie it?\n[attachment: audio]
   n14 < n10 | assistant | 2025-06-15T15:06:49+00:00 | Push the loop back along the rope. 🪢
-  skipped 10: n01 system-prompt, n02 system-prompt, n04 thinking, n05 tool-call, n06 tool-result, n07 thinking, n08 thinking, n11 empty, n12 unknown-content, n13 unknown-role"#
+  skipped 10: n12 unknown-content, n13 unknown-role, n01 system-prompt, n02 system-prompt, n04 thinking, n05 tool-call, n06 tool-result, n07 thinking, n08 thinking, n11 empty"#
     );
 }
 
@@ -143,7 +143,7 @@ fn openprogram_nodes() {
   u2 < a1 | Ada (7391) human owner/install/0123456789abcdef paired trusted | 2023-11-14T23:13:23+01:00 | Also in spring.
   u4 < u2 | 9 - - - pending | 2023-11-14T23:13:25+01:00 | older node
   a2 < u4 | Owner (owner/local) owner owner/install/0123456789abcdef owner trusted | - | Block one.\nBlock two.
-  skipped 7: t1 tool-call, u3 not-permitted, u5 no-authority, r1 program-message, u6 rewound, e1 empty, 0012-u-bad.json malformed"#
+  skipped 7: u5 no-authority, 0012-u-bad.json malformed, t1 tool-call, u3 not-permitted, r1 program-message, u6 rewound, e1 empty"#
     );
     assert_eq!(taken[0].file, "openprogram/local_42/history/0000-u-u1.json");
 }
@@ -188,7 +188,7 @@ fn json_lines() {
   2 < 1 | assistant - - - trusted | - | Noted.
   3 < 2 | user - - - pending | - | And the insurance 80.
   2b < 1 | assistant - - - pending | - | Noted, 300.
-  skipped 2: 4 empty, 7 unsafe-timestamp
+  skipped 2: 7 unsafe-timestamp, 4 empty
 notes/garden - branches 1 repeated 1
   1 < ^ | user - - - pending | - | Water the beans.\r\nTwice.
 notes/%a%2Fb%20%5Bc%5D - branches 1

@@ -475,7 +475,7 @@ fn lines_of_many_conversations_take_the_room_of_one() {
     let big = taken.iter().find(|one| one.thread == "big").unwrap();
     assert_eq!(big.problem.as_ref().unwrap().reason, "conversation-too-large");
     let loose = taken.iter().find(|one| one.thread.is_empty()).unwrap();
-    assert_eq!((loose.skipped_count, loose.skipped[0].reason), (1, "line-too-long"));
+    assert_eq!((loose.skipped_count(), loose.skipped[0].reason), (1, "line-too-long"));
 }
 
 #[test]

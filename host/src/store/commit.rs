@@ -20,7 +20,7 @@
 //! files mean.
 
 use std::collections::btree_map::Entry as Slot;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, FileType, Stat};
@@ -35,6 +35,9 @@ use super::place::Place;
 use super::redo;
 use super::undo;
 use super::{About, Area, Change, CommitError, Committed, Edit, Expect, Guard, Splice, Stamp, Store as _, StoreError};
+
+/// So many staged files are open before they are synced together.
+const SYNC_TOGETHER: usize = 64;
 
 /// Opens a workspace to write in it. None: `guard` is not its lock's, or no longer.
 fn open_locked(place: &Place, guard: &dyn Guard) -> Result<Option<Ground>, StoreError> {
@@ -120,7 +123,7 @@ impl Contents for AsGiven {
     }
 }
 
-/// A content that is staged and synced.
+/// A content that is staged, and synced before the journal speaks of it.
 pub(super) struct Staged {
     /// Its name in the store's own directory.
     pub(super) name: String,
@@ -162,11 +165,11 @@ pub(super) fn commit(
         )));
     }
 
-    let mut check = Check { ground: &ground, planned: BTreeMap::new(), named: BTreeSet::new(), names: BTreeMap::new() };
+    let mut check = Check::new(&ground, changes);
     let planned = changes.iter().map(|change| check.change(change)).collect::<Result<Vec<_>, _>>()?;
 
     let generation = generation + 1;
-    let mut staging = Staging { own, generation, names: Vec::new(), has_room: false };
+    let mut staging = Staging { own, generation, names: Vec::new(), has_room: false, unsynced: Vec::new() };
     let mut entries = Vec::new();
     let mut sealed = Vec::new();
     // What each entry found.
@@ -188,6 +191,13 @@ pub(super) fn commit(
             entries.push(Entry { area: planned.area, path: planned.path.as_str().to_owned(), step });
             sealed.push(time);
             befores.push(planned.existing.as_ref().map(Version::of));
+        }
+        if staging.unsynced.len() >= SYNC_TOGETHER || index + 1 == changes.len() {
+            staging.sync().map_err(|(name, error)| {
+                let is_of = |entry: &&Entry| matches!(&entry.step, Step::Replace { stage, .. } if *stage == name);
+                let path = entries.iter().find(is_of).map(|entry| entry.path.clone()).unwrap_or_default();
+                CommitError::Failed { path, error: disk::store_error(error, "staging the file") }
+            })?;
         }
     }
     if entries.is_empty() {
@@ -320,7 +330,10 @@ struct Check<'a> {
     /// spelled, and whether it is a file.
     planned: BTreeMap<(Area, String), (String, bool)>,
     named: BTreeSet<(Area, &'a str)>,
-    /// The names in directories in which something would come into being, by what a medium may take them for.
+    /// What the commit puts somewhere: targets, so that a directory is read for all of them at once.
+    targets: BTreeSet<(Area, &'a str)>,
+    /// Of directories in which something would come into being: the names there that a medium may take for one of those,
+    /// by what it may take them for.
     names: BTreeMap<(Area, String), HashMap<String, String>>,
 }
 
@@ -334,6 +347,16 @@ struct Spot {
 }
 
 impl<'a> Check<'a> {
+    fn new(ground: &'a Ground, changes: &'a [Change]) -> Self {
+        let targets = changes.iter().filter_map(|change| match &change.edit {
+            Edit::Put(_) | Edit::Append { .. } => Some((change.area, change.path.as_str())),
+            Edit::MoveTo(to) => Some((change.area, to.as_str())),
+            Edit::Splice(_) | Edit::Delete | Edit::Keep => None,
+        });
+        let targets = targets.collect();
+        Self { ground, planned: BTreeMap::new(), named: BTreeSet::new(), targets, names: BTreeMap::new() }
+    }
+
     fn change(&mut self, change: &'a Change) -> Result<Planned<'a>, CommitError> {
         let failed = |error| CommitError::Failed { path: change.path.clone(), error };
         if change.area == Area::Cache {
@@ -440,9 +463,11 @@ impl<'a> Check<'a> {
         let (above, name) = missing.rsplit_once('/').unwrap_or(("", missing));
         let names = match self.names.entry((area, above.to_owned())) {
             Slot::Occupied(known) => known.into_mut(),
-            Slot::Vacant(slot) => slot.insert(
-                read_names(&spot.directory).map_err(|error| failed(disk::store_error(error, "looking for twins")))?,
-            ),
+            Slot::Vacant(slot) => {
+                let wanted = names_below(&self.targets, area, above);
+                let twins = read_twins(&spot.directory, &wanted);
+                slot.insert(twins.map_err(|error| failed(disk::store_error(error, "looking for twins")))?)
+            }
         };
         if let Some(twin) = names.get(&fold(name)) {
             let existing = super::path::join(above, twin);
@@ -481,10 +506,29 @@ impl<'a> Check<'a> {
     }
 }
 
-fn read_names(directory: &OwnedFd) -> disk::Sys<HashMap<String, String>> {
-    let names = disk::names(directory)?;
-    // A name that is not UTF-8 is no path's, and no twin of one.
-    Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).map(|name| (fold(&name), name)).collect())
+/// What the targets below a directory are in it: the next part of each path, as a medium may take it.
+fn names_below(targets: &BTreeSet<(Area, &str)>, area: Area, above: &str) -> HashSet<String> {
+    let start = if above.is_empty() { String::new() } else { format!("{above}/") };
+    let below = targets.range((area, start.as_str())..).map_while(|(of, path)| {
+        let rest = if *of == area { path.strip_prefix(start.as_str()) } else { None };
+        rest.map(|rest| rest.split('/').next().unwrap_or(rest))
+    });
+    below.map(fold).collect()
+}
+
+/// The names in a directory that a medium may take for one of those `wanted`. A directory may have far more names than a
+/// commit has changes, so the others are looked at and not kept.
+fn read_twins(directory: &OwnedFd, wanted: &HashSet<String>) -> disk::Sys<HashMap<String, String>> {
+    let mut twins = HashMap::new();
+    disk::each_name(directory, |name, _| {
+        // A name that is not UTF-8 is no path's, and no twin of one.
+        let Ok(name) = std::str::from_utf8(name) else { return };
+        let folded = fold(name);
+        if wanted.contains(&folded) {
+            twins.insert(folded, name.to_owned());
+        }
+    })?;
+    Ok(twins)
 }
 
 /// Whether names may change in a directory. Asked before the commit is made, because it could not be undone after.
@@ -538,15 +582,28 @@ pub(super) struct Staging<'a> {
     names: Vec<String>,
     /// Room is set aside.
     has_room: bool,
+    /// Those of which it is not certain yet that they are on the medium.
+    unsynced: Vec<(String, OwnedFd)>,
 }
 
 impl Staging<'_> {
-    /// Makes a file that is to be written, sealed and synced.
+    /// Makes a file that is to be written and sealed, and then given to [`written`](Self::written).
     pub(super) fn create(&mut self) -> disk::Sys<(String, OwnedFd)> {
         let name = format!("{}{}-{}", journal::STAGE, self.generation, self.names.len());
         self.names.push(name.clone());
         let file = disk::create(self.own, &name)?;
         Ok((name, file))
+    }
+
+    /// A file has all that it is to have. It is synced together with others before the journal speaks of it.
+    pub(super) fn written(&mut self, name: &str, file: OwnedFd) {
+        self.unsynced.push((name.to_owned(), file));
+    }
+
+    /// Waits for the files that were written. An error comes with the name of its file.
+    fn sync(&mut self) -> Result<(), (String, Errno)> {
+        let (names, files): (Vec<String>, Vec<OwnedFd>) = self.unsynced.drain(..).unzip();
+        disk::sync_all(&files).map_err(|(at, error)| (names.get(at).cloned().unwrap_or_default(), error))
     }
 
     /// Makes a file that is there already a staged one, under a further name.
@@ -662,7 +719,7 @@ fn stage_whole(
         return Err(StoreError::Changed);
     }
     let sealed = disk::seal(&file).map_err(failed)?;
-    disk::sync(&file).map_err(failed)?;
+    staging.written(&stage, file);
     Ok((Step::Replace { stage, size, before }, sealed))
 }
 

@@ -156,6 +156,10 @@ pub(crate) fn copy(from: impl AsFd, mut at: u64, to: impl AsFd, mut target: u64,
 /// Waits until what was written is on the medium.
 pub(crate) fn sync(file: impl AsFd) -> Sys<()> {
     gate()?;
+    sync_plainly(file)
+}
+
+fn sync_plainly(file: impl AsFd) -> Sys<()> {
     #[cfg(target_vendor = "apple")]
     if fs::fcntl_fullfsync(file.as_fd()).is_ok() {
         return Ok(());
@@ -165,6 +169,39 @@ pub(crate) fn sync(file: impl AsFd) -> Sys<()> {
         Err(Errno::INVAL) => Ok(()),
         other => other,
     }
+}
+
+/// So many threads wait for the medium together.
+const SYNC_THREADS: usize = 8;
+
+/// Waits until what was written to all of these is on the medium. A medium takes hardly longer for files that are waited
+/// for at the same time than for one of them. An error comes with the place of its file.
+pub(crate) fn sync_all(files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
+    let sync_each = |from: usize, part: &[OwnedFd]| {
+        part.iter().enumerate().try_for_each(|(at, file)| sync_plainly(file).map_err(|error| (from + at, error)))
+    };
+    for (at, _) in files.iter().enumerate() {
+        gate().map_err(|error| (at, error))?;
+    }
+    let share = files.len().div_ceil(SYNC_THREADS).max(1);
+    std::thread::scope(|scope| {
+        let mut parts = (0..).step_by(share).zip(files.chunks(share));
+        let own = parts.next();
+        let mut result = Ok(());
+        let mut begun = Vec::new();
+        for (from, part) in parts {
+            match std::thread::Builder::new().spawn_scoped(scope, move || sync_each(from, part)) {
+                Ok(thread) => begun.push((from, thread)),
+                // A process may have all the threads that it gets: then one after the other.
+                Err(_) => result = result.and(sync_each(from, part)),
+            }
+        }
+        result = own.map_or(Ok(()), |(from, part)| sync_each(from, part)).and(result);
+        for (from, thread) in begun {
+            result = result.and(thread.join().unwrap_or(Err((from, Errno::IO))));
+        }
+        result
+    })
 }
 
 /// Renames, replacing what has the new name.
@@ -262,15 +299,21 @@ pub(crate) fn seal(file: impl AsFd) -> Sys<Option<Time>> {
 /// The names in a directory, with what the directory itself says of their types.
 pub(crate) fn names(directory: impl AsFd) -> Sys<Vec<(Vec<u8>, FileType)>> {
     let mut found = Vec::new();
+    each_name(directory, |name, file_type| found.push((name.to_vec(), file_type)))?;
+    Ok(found)
+}
+
+/// Hands on each of them, without keeping any.
+pub(crate) fn each_name(directory: impl AsFd, mut with: impl FnMut(&[u8], FileType)) -> Sys<()> {
     let mut entries = fs::Dir::read_from(directory)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            found.push((name.to_vec(), entry.file_type()));
+            with(name, entry.file_type());
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Which file a stat speaks of.

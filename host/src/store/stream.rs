@@ -34,7 +34,7 @@ impl Contents for Fed<'_> {
             Ok(())
         })?;
         let sealed = disk::seal(&file).map_err(failed)?;
-        disk::sync(&file).map_err(failed)?;
+        staging.written(&name, file);
         Ok(Some(Staged { name, size, sealed }))
     }
 }

@@ -675,7 +675,7 @@ impl Contents for Taking<'_> {
                     None => disk::seal(&file),
                 };
                 let sealed = sealed.map_err(failed)?;
-                disk::sync(&file).map_err(failed)?;
+                staging.written(&name, file);
                 Ok(Some(Staged { name, size: *length, sealed }))
             }
         }

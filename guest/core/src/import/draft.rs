@@ -5,7 +5,7 @@
 //! put in order. Knows records and their rules; must not know any format.
 
 use super::name::part;
-use super::skip::{SkipReason, Skipped, Skips};
+use super::skip::{LeftOut, SkipReason, Skipped, Skips};
 use super::tree::{self, Behind, Item, Link};
 use super::{Options, Part};
 use crate::source::{Limits, NewRecord, Predecessor, Problem};
@@ -102,15 +102,21 @@ pub struct Conversation {
     pub differs: Vec<String>,
     /// Ends of branches, of records only.
     pub branches: u64,
-    /// What was left out, at most [`Options::skipped_max`].
+    /// What was left out, at most [`Options::skipped_max`]: what is missing before what nobody misses.
     pub skipped: Vec<Skipped>,
-    /// How much was left out in all.
-    pub skipped_count: u64,
+    /// All that was left out, by its reason.
+    pub left_out: BTreeMap<&'static str, LeftOut>,
     /// Why there are no records.
     pub problem: Option<Problem>,
 }
 
 impl Conversation {
+    /// How much was left out in all.
+    #[must_use]
+    pub fn skipped_count(&self) -> u64 {
+        self.left_out.values().map(|one| one.count).sum()
+    }
+
     /// Takes the records out, in batches that each fit one commit, in order.
     pub fn batches(&mut self, limits: &Limits) -> Vec<Vec<NewRecord>> {
         let mut batches = Vec::new();
@@ -230,8 +236,7 @@ impl Draft {
             let repeats = take_repeats(&mut self.nodes);
             self.records(&repeats, &mut conversation, options, limits);
         }
-        conversation.skipped = self.skips.kept;
-        conversation.skipped_count = self.skips.count;
+        (conversation.skipped, conversation.left_out) = self.skips.finish();
         conversation
     }
 

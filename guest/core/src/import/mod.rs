@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use value::{Raw, document};
 
 pub use draft::{Conversation, Imported};
-pub use skip::{SkipReason, Skipped};
+pub use skip::{LeftOut, SkipReason, Skipped};
 
 /// The reason for an element that does not have the form of a conversation.
 const NOT_A_CONVERSATION: &str = "not-a-conversation";
@@ -94,7 +94,7 @@ pub struct Options {
     pub trust: Trust,
     /// For times that the export's own program writes in a zone ([`Format::OpenProgram`]).
     pub zone: Zone,
-    /// So many of the things left out of a conversation are named; the others are counted.
+    /// So many of the things left out of a conversation are named, what is missing first; all are counted.
     pub skipped_max: usize,
 }
 
@@ -430,16 +430,15 @@ impl Import {
             slot.draft.skips.append(core::mem::take(&mut loose));
         }
         self.held.flush(file, &self.options, &self.limits, sink)?;
-        if loose.count == 0 && !is_nothing {
+        if loose.count() == 0 && !is_nothing {
             return ControlFlow::Continue(());
         }
-        let problem = match loose.count {
+        let problem = match loose.count() {
             0 => problem("no-conversation", "the file holds no message"),
             count => problem("unreadable-lines", format!("{count} lines of no conversation could not be taken")),
         };
         let mut conversation = lost(file, 0, &self.provider, problem);
-        conversation.skipped_count = loose.count;
-        conversation.skipped = loose.kept;
+        (conversation.skipped, conversation.left_out) = loose.finish();
         sink(conversation)
     }
 

@@ -1,5 +1,7 @@
 //! What was left out of a conversation, and why.
 
+use std::collections::BTreeMap;
+
 /// Something that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
@@ -63,10 +65,10 @@ skip_reasons! {
     Rewound = "rewound", "taken back";
     /// On an authority that may not add to memory.
     NotPermitted = "not-permitted", "came about on an authority that may not add to memory";
-    /// It should say on whose authority it came about, and does not.
-    NoAuthority = "no-authority", "does not say on whose authority it came about, as it should";
     /// There is no text in it.
     Empty = "empty", "there is no text in it";
+    /// It should say on whose authority it came about, and does not.
+    NoAuthority = "no-authority", "does not say on whose authority it came about, as it should";
     /// It has no id, and none is made up.
     NoId = "no-id", "has no id, so it could not be known again";
     /// It says who spoke with a word that is not known.
@@ -83,11 +85,54 @@ skip_reasons! {
     LineTooLong = "line-too-long", "longer than limits.conversation-bytes allows";
 }
 
-/// Collects what is left out; keeps the first so many.
+impl SkipReason {
+    /// Whether something is missing: what a person or a model said to the other, as far as can be told, and what the rules
+    /// let be kept. What is refused as a record is missing too.
+    #[must_use]
+    pub const fn is_missing(self) -> bool {
+        match self {
+            Self::SystemPrompt
+            | Self::ToolCall
+            | Self::ToolResult
+            | Self::Thinking
+            | Self::Hidden
+            | Self::Sidechain
+            | Self::Summary
+            | Self::ProgramMessage
+            | Self::Rewound
+            | Self::NotPermitted
+            | Self::Empty => false,
+            Self::NoAuthority
+            | Self::NoId
+            | Self::UnknownRole
+            | Self::UnknownContent
+            | Self::Malformed
+            | Self::MissingField
+            | Self::RecordTooLarge
+            | Self::LineTooLong => true,
+        }
+    }
+}
+
+/// How much was left out for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How often.
+    pub count: u64,
+    /// Of the first time, for people.
+    pub message: String,
+    /// [`SkipReason::is_missing`].
+    pub missing: bool,
+}
+
+/// Collects what is left out: counts everything, and names the first so many, what is missing before the rest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Skips {
-    pub(super) kept: Vec<Skipped>,
-    pub(super) count: u64,
+    /// The first of what is missing.
+    missing: Vec<Skipped>,
+    /// The first of what nobody misses.
+    others: Vec<Skipped>,
+    counts: BTreeMap<&'static str, LeftOut>,
     max: usize,
 }
 
@@ -97,23 +142,84 @@ impl Skips {
     }
 
     pub(super) fn add(&mut self, item: Option<&str>, reason: SkipReason) {
-        self.add_refused(item, reason.as_str(), reason.message());
+        self.note(item, reason.as_str(), reason.message(), reason.is_missing());
     }
 
+    /// For a reason why records are refused.
     pub(super) fn add_refused(&mut self, item: Option<&str>, reason: &'static str, message: &str) {
-        self.count += 1;
-        if self.kept.len() < self.max {
+        self.note(item, reason, message, true);
+    }
+
+    fn note(&mut self, item: Option<&str>, reason: &'static str, message: &str, missing: bool) {
+        let new = || LeftOut { count: 0, message: message.to_owned(), missing };
+        self.counts.entry(reason).or_insert_with(new).count += 1;
+        let named = if missing { &mut self.missing } else { &mut self.others };
+        if named.len() < self.max {
             let item = item.map(|item| item.chars().take(ITEM_CHARS).collect());
-            self.kept.push(Skipped { item, reason, message: message.to_owned() });
+            named.push(Skipped { item, reason, message: message.to_owned() });
         }
     }
 
     pub(super) fn append(&mut self, other: Self) {
-        self.count += other.count;
-        let room = self.max.saturating_sub(self.kept.len());
-        self.kept.extend(other.kept.into_iter().take(room));
+        for (reason, more) in other.counts {
+            let count = more.count;
+            self.counts.entry(reason).or_insert(LeftOut { count: 0, ..more }).count += count;
+        }
+        let max = self.max;
+        for (named, more) in [(&mut self.missing, other.missing), (&mut self.others, other.others)] {
+            let room = max.saturating_sub(named.len());
+            named.extend(more.into_iter().take(room));
+        }
+    }
+
+    /// How much was left out in all.
+    pub(super) fn count(&self) -> u64 {
+        self.counts.values().map(|one| one.count).sum()
+    }
+
+    /// What is named, and everything by its reason.
+    pub(super) fn finish(self) -> (Vec<Skipped>, BTreeMap<&'static str, LeftOut>) {
+        let Self { mut missing, others, counts, max } = self;
+        let room = max.saturating_sub(missing.len());
+        missing.extend(others.into_iter().take(room));
+        (missing, counts)
     }
 }
 
 /// So much of an id is shown: an export may have any.
 const ITEM_CHARS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_first_and_everything_is_counted() {
+        let mut skips = Skips::new(3);
+        for at in 0..5 {
+            skips.add(Some(&format!("call {at}")), SkipReason::ToolCall);
+        }
+        let mut other = Skips::new(3);
+        other.add(Some("line 1"), SkipReason::Malformed);
+        other.add(None, SkipReason::ToolCall);
+        skips.append(other);
+        skips.add_refused(Some("m"), "unsafe-timestamp", "the time contains '['");
+        assert_eq!(skips.count(), 8);
+        let (named, counts) = skips.finish();
+        let named: Vec<_> = named.iter().map(|one| (one.item.as_deref(), one.reason)).collect();
+        assert_eq!(
+            named,
+            [(Some("line 1"), "malformed"), (Some("m"), "unsafe-timestamp"), (Some("call 0"), "tool-call")]
+        );
+        let counts: Vec<_> = counts.iter().map(|(reason, one)| (*reason, one.count, one.missing)).collect();
+        assert_eq!(counts, [("malformed", 1, true), ("tool-call", 6, false), ("unsafe-timestamp", 1, true)]);
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_where_nothing_is_named() {
+        let mut skips = Skips::new(0);
+        skips.add(Some("m"), SkipReason::NoId);
+        let (named, counts) = skips.finish();
+        assert_eq!((named.len(), counts["no-id"].count, counts["no-id"].missing), (0, 1, true));
+    }
+}

@@ -58,8 +58,13 @@ pub struct Settings {
     pub timeline_entries: u64,
     /// `views.…`: how large derived files may be.
     pub views: ViewLimits,
-    /// `import.skipped-max`: things left out of a conversation that an import names; the others are counted.
+    /// `import.skipped-max`: things left out of a conversation that an import names, what is missing first; all are counted.
     pub import_skipped: u64,
+    /// `import.commit-bytes`: conversations of an import wait for others to be kept with by one commit, until they take as
+    /// many bytes in archives.
+    pub import_commit_bytes: u64,
+    /// `import.commit-conversations`: the same, until there are so many.
+    pub import_commit_conversations: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
     pub lock_wait_ms: u64,
     /// `update.provider`: under which provider sources are archived that an update quotes (D36).
@@ -224,6 +229,18 @@ const NUMBERS: &[Number] = &[
         field: |s| &mut s.update.change_bytes,
     },
     Number { name: "import.skipped-max", default: 100, range: (0, 100_000), field: |s| &mut s.import_skipped },
+    Number {
+        name: "import.commit-bytes",
+        default: 4 * MIB,
+        range: (1, 64 * MIB),
+        field: |s| &mut s.import_commit_bytes,
+    },
+    Number {
+        name: "import.commit-conversations",
+        default: 256,
+        range: (1, 10_000),
+        field: |s| &mut s.import_commit_conversations,
+    },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
@@ -265,6 +282,8 @@ impl Default for Settings {
             timeline_entries: 0,
             views: ViewLimits::default(),
             import_skipped: 0,
+            import_commit_bytes: 0,
+            import_commit_conversations: 0,
             lock_wait_ms: 0,
             update_provider: DEFAULT_PROVIDER.to_owned(),
             update: UpdateLimits::default(),

@@ -77,13 +77,13 @@ pub fn show(conversation: &Conversation) -> String {
         let text = record.text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
         out += &format!("\n  {} < {after} | {who} | {} | {text}", record.id, word(&record.time));
     }
-    if conversation.skipped_count > 0 {
+    if conversation.skipped_count() > 0 {
         let words: Vec<String> = conversation
             .skipped
             .iter()
             .map(|skipped| format!("{} {}", skipped.item.as_deref().unwrap_or("?"), skipped.reason))
             .collect();
-        out += &format!("\n  skipped {}: {}", conversation.skipped_count, words.join(", "));
+        out += &format!("\n  skipped {}: {}", conversation.skipped_count(), words.join(", "));
     }
     out
 }

@@ -22,25 +22,6 @@ const TITLE_CHARS: usize = 40;
 /// Ids of a conversation whose content differs that are named to people.
 const DIFFERS_NAMED_MAX: usize = 2;
 
-/// Reasons of records that nobody misses: what no person and no model said to the other, or what may not be kept by the
-/// rules. With any other reason something is missing, one that is not known here included.
-const NOT_SAID: [&str; 12] = [
-    "system-prompt",
-    "tool-call",
-    "tool-result",
-    "thinking",
-    "hidden",
-    "sidechain",
-    "summary",
-    "program-message",
-    "rewound",
-    "not-permitted",
-    "empty",
-    MORE,
-];
-/// Stands for the reasons of records that were counted and not named.
-const MORE: &str = "more";
-
 /// How it ended.
 pub enum End {
     /// Everything was read.
@@ -63,6 +44,8 @@ pub struct Ledger<'c> {
     records: Records,
     branched: u64,
     reasons: BTreeMap<(What, String), Cases>,
+    /// A record was left out that is missed.
+    is_missing: bool,
 }
 
 /// Conversations by what became of them; each counts once.
@@ -122,6 +105,7 @@ impl<'c> Ledger<'c> {
             records: Records::default(),
             branched: 0,
             reasons: BTreeMap::new(),
+            is_missing: false,
         }
     }
 
@@ -187,7 +171,7 @@ impl<'c> Ledger<'c> {
         self.records.archived += it.archived;
         self.records.already += it.already;
         self.records.differs += it.differs.len() as u64;
-        self.records.skipped += it.skipped_count;
+        self.records.skipped += it.left_out.iter().map(|one| one.count).sum::<u64>();
         if let Some(problem) = &it.problem {
             self.note(What::Conversation, &problem.reason, &problem.message, 1, || name(it));
         }
@@ -196,15 +180,17 @@ impl<'c> Ledger<'c> {
             let named = it.differs.iter().take(DIFFERS_NAMED_MAX).cloned().collect::<Vec<_>>();
             self.note(What::Differs, "already-archived-differs", message, it.differs.len() as u64, || named.join(", "));
         }
-        for skipped in &it.skipped {
-            self.note(What::Record, &skipped.reason, &skipped.message, 1, || match &skipped.item {
-                Some(item) => format!("{item} of {}", name(it)),
-                None => name(it),
+        for left_out in &it.left_out {
+            let mut named = it.skipped.iter().filter(|skipped| skipped.reason == left_out.reason).map(|skipped| {
+                skipped.item.as_ref().map_or_else(|| name(it), |item| format!("{item} of {}", name(it)))
             });
-        }
-        let unnamed = it.skipped_count.saturating_sub(it.skipped.len() as u64);
-        if unnamed > 0 {
-            self.note(What::Record, MORE, "and others of the same conversations", unnamed, || name(it));
+            let first = named.next().unwrap_or_else(|| name(it));
+            self.note(What::Record, &left_out.reason, &left_out.message, left_out.count, || first);
+            self.is_missing |= left_out.missing;
+            if let Some(cases) = self.reasons.get_mut(&(What::Record, left_out.reason.clone())) {
+                let room = NAMED_MAX.saturating_sub(cases.named.len());
+                cases.named.extend(named.take(room));
+            }
         }
     }
 
@@ -254,7 +240,7 @@ impl<'c> Ledger<'c> {
 
     /// Whether something is not there that was to be kept.
     fn is_incomplete(&self) -> bool {
-        self.reasons.keys().any(|(what, reason)| *what != What::Record || !NOT_SAID.contains(&reason.as_str()))
+        self.is_missing || self.reasons.keys().any(|(what, _)| *what != What::Record)
     }
 
     fn summary<'a>(&'a self, exit: Exit, end: &'a End) -> Summary<'a> {
@@ -409,7 +395,16 @@ struct ConversationLine<'a> {
     branches: u64,
     skipped: Vec<SkippedView<'a>>,
     skipped_count: u64,
+    left_out: Vec<LeftOutView<'a>>,
     problem: Option<Reason>,
+}
+
+/// How much was left out for one reason.
+#[derive(Serialize)]
+struct LeftOutView<'a> {
+    reason: &'a str,
+    count: u64,
+    missing: bool,
 }
 
 #[derive(Serialize)]
@@ -435,7 +430,12 @@ impl<'a> From<&'a ImportedConversation> for ConversationLine<'a> {
             differs: &it.differs,
             branches: it.branches,
             skipped: it.skipped.iter().map(skipped).collect(),
-            skipped_count: it.skipped_count,
+            skipped_count: it.left_out.iter().map(|one| one.count).sum(),
+            left_out: it
+                .left_out
+                .iter()
+                .map(|one| LeftOutView { reason: &one.reason, count: one.count, missing: one.missing })
+                .collect(),
             problem: it.problem.as_ref().map(|problem: &Problem| Reason::from(problem)),
         }
     }

@@ -1,7 +1,7 @@
 //! `recollex import`: takes in conversations that other programs exported.
 //!
-//! Reads files in pieces and hands them to the component, which finds the conversations in them and keeps each by a commit
-//! of its own. So memory does not follow the size of an export, whatever came before a stop, a crash or a damaged file
+//! Reads files in pieces and hands them to the component, which finds the conversations in them and keeps each whole or not at
+//! all. So memory does not follow the size of an export, whatever came before a stop, a crash or a damaged file
 //! stays, and to begin again from the start repeats nothing.
 
 mod interrupt;
@@ -106,16 +106,27 @@ struct Work<'c, 's> {
 impl<'c> Work<'c, '_> {
     fn all(mut self, operands: &[Operand]) -> (Ledger<'c>, Result<Flow, Failure>) {
         let read = self.read(operands);
-        let Self { session, importing, mut ledger, .. } = self;
+        let Self { session, mut importing, mut ledger, .. } = self;
         if !matches!(read, Ok(Flow::Done)) {
-            // What is held back belongs to a conversation that was not read to its end.
-            return (ledger, read);
+            // What was read to its end is kept; what else is held back belongs to a conversation that was not.
+            let result = match (importing.keep(session), read) {
+                (Ok(kept), read) => {
+                    ledger.conversations(&kept);
+                    read
+                }
+                (Err(error), Ok(_)) => Err(failed(error, None)),
+                // The first error says why.
+                (Err(_), Err(failure)) => Err(failure),
+            };
+            return (ledger, result);
         }
-        let rest = importing.finish(session).map_err(|error| failed(error, None));
-        let result = rest.map(|rest| {
-            ledger.conversations(&rest);
-            Flow::Done
-        });
+        let result = loop {
+            match importing.finish(session) {
+                Ok(rest) if rest.is_empty() => break Ok(Flow::Done),
+                Ok(rest) => ledger.conversations(&rest),
+                Err(error) => break Err(failed(error, None)),
+            }
+        };
         (ledger, result)
     }
 
@@ -123,7 +134,7 @@ impl<'c> Work<'c, '_> {
         let context = self.context;
         // Only a bar is worth asking the size of every file.
         let size = match context.remarks.shows_progress() {
-            true => operands.iter().map(Operand::size).sum::<Option<u64>>().unwrap_or(0),
+            true => operands.iter().map(|operand| operand.size(self.format)).sum::<Option<u64>>().unwrap_or(0),
             false => 0,
         };
         let progress = Meter { progress: context.remarks.progress("import", size, Unit::Bytes), done: Cell::new(0) };

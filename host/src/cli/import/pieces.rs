@@ -5,8 +5,8 @@
 use std::io::{self, Read};
 use std::str::Utf8Error;
 
-/// Bytes read at a time, at most.
-pub const PIECE_BYTES: usize = 1 << 20;
+/// Bytes read at a time, at most. Between two pieces a person who wants to stop is heard, and the bar goes on.
+pub const PIECE_BYTES: usize = 256 << 10;
 
 /// A part of a stream.
 #[derive(Debug, PartialEq, Eq)]

@@ -168,11 +168,11 @@ impl Operand {
     }
 
     /// Bytes that will be read; none if that cannot be known, or only by walking through everything.
-    pub fn size(&self) -> Option<u64> {
+    pub fn size(&self, format: ImportFormat) -> Option<u64> {
         match &self.kind {
             Kind::Stdin => None,
             Kind::File(_, size) => Some(*size),
-            Kind::Directory(path) => size_below(path),
+            Kind::Directory(path) => size_below(path, format),
             // Checked first, then taken in.
             Kind::Zip(zip) => Some(zip.entries().map(|entry| 2 * entry.size).sum()),
         }
@@ -302,8 +302,8 @@ fn beginning(stream: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes of all regular files below a directory; none where there are too many to ask.
-fn size_below(path: &Path) -> Option<u64> {
+/// Bytes of a format's files below a directory; none where there is too much to look through.
+fn size_below(path: &Path, format: ImportFormat) -> Option<u64> {
     const FILES_MAX: u64 = 200_000;
     let (mut open, mut bytes, mut files) = (vec![(path.to_owned(), 0)], 0_u64, 0_u64);
     while let Some((directory, depth)) = open.pop() {
@@ -314,7 +314,9 @@ fn size_below(path: &Path) -> Option<u64> {
             }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => open.push((entry.path(), depth + 1)),
-                Ok(kind) if kind.is_file() => bytes += entry.metadata().map_or(0, |metadata| metadata.len()),
+                Ok(kind) if kind.is_file() && wanted(format, &entry.path().to_string_lossy()) => {
+                    bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+                }
                 _ => {}
             }
         }
