@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use recollex::lock::{FileLock, Lock as _};
+use recollex::store::{Directory, Store as _};
 use recollex::types::{self, Severity, Tier, Trust};
 use recollex::workspace::{ImportFormat, ImportOptions, ImportedConversation};
 use recollex::{Error, Importing, OpenOptions, Runtime, RuntimeOptions, Session};
@@ -257,6 +258,104 @@ fn a_large_conversation_is_kept_in_parts_that_are_one_conversation() {
     assert_eq!(archive(place.path()), archive(other.path()));
     assert_eq!(branches(other.path(), "chatgpt", "t"), "");
     assert_eq!(findings(&mut session), [""; 0]);
+}
+
+/// Lines of `archive`'s shape, each a conversation of its own: `provider/thread`.
+fn lines(threads: &[&str]) -> String {
+    let line = |thread: &&str| {
+        let (provider, thread) = thread.split_once('/').unwrap();
+        format!(
+            "{{\"provider\":\"{provider}\",\"thread\":\"{thread}\",\"id\":\"1\",\"role\":\"user\",\"text\":\"x\"}}\n"
+        )
+    };
+    threads.iter().map(line).collect()
+}
+
+#[test]
+fn conversations_share_commits_and_are_kept_each_by_itself() {
+    let threads: Vec<String> = (0..10).map(|at| format!("p/t{at}")).collect();
+    let text = lines(&threads.iter().map(String::as_str).collect::<Vec<_>>());
+    let generation = |root: &Path| Directory::new(root).generation().unwrap();
+    let settings = [("import.commit-conversations", "3", 4), ("import.commit-bytes", "1", 10), ("get.lines", "7", 1)];
+    let mut trees = Vec::new();
+    for (name, value, commits) in settings {
+        let place = tempfile::tempdir().unwrap();
+        let mut session = open_with(place.path(), OpenOptions::new(Tier::Owner).setting(name, value));
+        let taken = import(&mut session, &options(ImportFormat::Jsonl), "a", &text);
+        assert_eq!((taken.len(), counts(&taken)), (10, (10, 0, vec![])));
+        assert!(taken.iter().zip(&threads).all(|(one, thread)| format!("p/{}", one.thread) == *thread), "{taken:?}");
+        assert_eq!(generation(place.path()), commits, "{name}");
+        // Again, and nothing is committed.
+        assert_eq!(counts(&import(&mut session, &options(ImportFormat::Jsonl), "a", &text)), (0, 10, vec![]));
+        assert_eq!(generation(place.path()), commits, "{name}");
+        assert_eq!(findings(&mut session), [""; 0]);
+        let archives = |thread: &String| fs::read(place.path().join(format!("sources/p/_v2/{}.md", &thread[2..])));
+        trees.push(threads.iter().map(|thread| archives(thread).unwrap()).collect::<Vec<_>>());
+    }
+    assert!(trees.iter().all(|tree| *tree == trees[0]));
+}
+
+#[test]
+fn what_cannot_be_kept_costs_no_other_conversation_of_its_commit() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open(place.path());
+    let threads = ["p/a", "p/b", "p/B", "p/c", "p/d", "p/A", "p/e"];
+    let taken = import(&mut session, &options(ImportFormat::Jsonl), "a", &lines(&threads));
+    let told: Vec<_> = taken
+        .iter()
+        .map(|one| (one.thread.as_str(), one.archived, one.problem.as_ref().map(|problem| problem.reason.as_str())))
+        .collect();
+    let collides = Some("path-collision");
+    let expected = [
+        ("a", 1, None),
+        ("b", 1, None),
+        ("B", 0, collides),
+        ("c", 1, None),
+        ("d", 1, None),
+        ("A", 0, collides),
+        ("e", 1, None),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(findings(&mut session), [""; 0]);
+}
+
+#[test]
+fn who_stops_keeps_what_is_complete() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = open(place.path());
+    let text = format!("[{},{}", chatgpt("one", "m1<-"), chatgpt("two", "m1<-"));
+    let cut = &text[..text.len() - 9];
+    let mut importing = session.start_import(&options(ImportFormat::Chatgpt)).unwrap();
+    assert_eq!(importing.push_text(&mut session, "c.json", cut, false).unwrap().len(), 0, "it waits for others");
+    assert_eq!(support::snapshot(place.path()), []);
+    let kept = importing.keep(&mut session).unwrap();
+    assert_eq!((kept.len(), kept[0].thread.as_str(), kept[0].archived), (1, "one", 1));
+    assert_eq!(importing.keep(&mut session).unwrap().len(), 0);
+    // And goes on, if that is wanted.
+    importing.push_text(&mut session, "c.json", &text[cut.len()..], true).unwrap();
+    let rest = finish(&mut importing, &mut session).unwrap();
+    assert_eq!(rest.iter().map(|one| one.archived).sum::<u64>(), 1);
+}
+
+#[test]
+fn what_was_kept_is_told_before_the_error_behind_it_also_at_the_end() {
+    let place = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir_all(place.path().join("sources")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.path().join("sources/q")).unwrap();
+    let mut session = open(place.path());
+    let mut importing = session.start_import(&options(ImportFormat::Jsonl)).unwrap();
+    let text = lines(&["p/a", "p/b", "q/c", "p/d"]);
+    assert_eq!(importing.push_text(&mut session, "a", &text, false).unwrap().len(), 0);
+    let kept = importing.finish(&mut session).unwrap();
+    assert_eq!(kept.iter().map(|one| (one.thread.as_str(), one.archived)).collect::<Vec<_>>(), [("a", 1), ("b", 1)]);
+    match importing.finish(&mut session).unwrap_err() {
+        Error::Memory(types::Error::Store(problem)) => assert_eq!(problem.reason, "denied"),
+        error => panic!("{error:?}"),
+    }
+    importing.finish(&mut session).unwrap_err();
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(place.path().join("sources/p/_v2")).unwrap().count(), 2);
 }
 
 #[test]

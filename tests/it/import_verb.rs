@@ -189,6 +189,29 @@ fn people_get_a_summary_with_the_reasons() {
 }
 
 #[test]
+fn what_is_missing_is_told_however_much_else_was_left_out() {
+    let mut conversation = chatgpt(
+        "c1",
+        &[("m1", "user", "Dark blue."), ("t2", "tool", "42"), ("t3", "tool", "43"), ("m4", "user", "lost")],
+    );
+    // Of a kind that nobody knows: something was said, and cannot be kept.
+    conversation["mapping"]["m4"]["message"]["author"]["role"] = json!("narrator");
+    let home = Home::with_workspace();
+    let path = home.write("conversations.json", export(&[conversation]));
+    for max in ["0", "1", "100"] {
+        let said = home.import(1, &["chatgpt", &path, "--set", &format!("import.skipped-max={max}")]);
+        assert_eq!(said.reasons("record"), ["tool-result", "unknown-role"].map(str::to_owned).into(), "{max}");
+        let counted: Vec<_> =
+            said.summary["reasons"].as_array().unwrap().iter().map(|one| one["count"].clone()).collect();
+        assert_eq!((counted, said.records("skipped")), (vec![json!(2), json!(1)], 3));
+        let named: Vec<_> =
+            said.conversations[0]["skipped"].as_array().unwrap().iter().map(|one| &one["item"]).collect();
+        let most = max.parse::<usize>().unwrap().min(3);
+        assert_eq!(named, [&json!("m4"), &json!("t2"), &json!("t3")][..most]);
+    }
+}
+
+#[test]
 fn a_preview_writes_nothing_and_says_what_would_be() {
     let home = Home::with_workspace();
     let path =

@@ -90,10 +90,18 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files:
         if plan.changes.is_empty() {
             archives.values().for_each(|archive| archive.keep_unchanged(limits, files));
         }
-        let contents = plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+        let mut added: BTreeMap<&str, u64> = BTreeMap::new();
+        for record in plan.records.iter().filter(|record| record.outcome == Outcome::Archived) {
+            *added.entry(&record.path).or_default() += 1;
+        }
+        let contents = match plan.changes.iter().any(Archive::is_long) {
+            true => plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect(),
+            false => BTreeMap::new(),
+        };
         for (change, stamp) in plan.changes.iter().zip(&mut stamps) {
             if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
-                archive.keep_added(change, stamp, &contents, limits, files);
+                let records = added.get(change.path.as_str()).copied().unwrap_or_default();
+                archive.keep_added(change, stamp, records, &contents, limits, files);
             }
         }
         plans.push(plan);

@@ -286,11 +286,18 @@ impl Archive {
         }
     }
 
-    /// Keeps what is known of the archive now: `change` was added to it, which made the version `stamp`.
+    /// Whether the archive is long enough for a table of its records, once `change` is added to it.
+    pub(crate) fn is_long(change: &Change) -> bool {
+        change.from.bytes.saturating_add(change.text.len() as u64) >= ARCHIVE_BYTES_MIN
+    }
+
+    /// Keeps what is known of the archive now: `change` was added to it, so many `records`, which made the version `stamp`.
+    /// `contents`: the digests of what they say by their ids, if the archive [is long](Self::is_long).
     pub(crate) fn keep_added(
         self,
         change: &Change,
         stamp: &Stamp,
+        records: u64,
         contents: &BTreeMap<&str, Digest>,
         limits: &Limits,
         files: &mut FileTable,
@@ -301,6 +308,13 @@ impl Archive {
         }
         let (mut log, hasher, before) = match self.basis {
             Basis::Read { settled: false, .. } => return,
+            Basis::Read { frames, mut hasher, .. } if !Self::is_long(change) => {
+                hasher.push(change.text.as_bytes());
+                let frames = frames.saturating_add(records);
+                let state = FileState { root: hasher.finish().root, frames, legacy_records: 0, clean: true };
+                files.note(&self.path, &tree::version(stamp), state);
+                return;
+            }
             Basis::Read { frames, log, hasher, .. } => (log, Some(hasher), (frames, None)),
             Basis::Table(table) => {
                 let hasher = go_on(&self.path, stamp, table.head.chunks.clone(), change.from.bytes);

@@ -19,6 +19,8 @@ use crate::{Benchmark, Measured};
 
 /// Bytes of the exports.
 const SIZES: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
+/// The environment variable that leaves larger exports out.
+const MOST: &str = "BENCH_BYTES_MAX";
 /// A file for each message: a gigabyte would be hundreds of thousands of them.
 const SIZES_OF_NODES: [u64; 2] = [10_000_000, 100_000_000];
 /// How often the memory of the process is looked at. What counts is its highest state, which the system keeps.
@@ -42,7 +44,8 @@ fn import(name: &'static str, format: Format, sizes: &[u64]) -> Measured {
         return Ok(vec![Line { name: name.to_owned(), unit: "MB/s", note: Some(note), ..Line::default() }]);
     };
     let (mut first, mut again, mut memory, mut guest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for size in sizes {
+    let most = std::env::var(MOST).ok().map(|most| most.parse::<u64>()).transpose()?.unwrap_or(u64::MAX);
+    for size in sizes.iter().filter(|size| **size <= most) {
         let directory = tempfile::tempdir()?;
         let export = directory.path().join("export");
         let made = exports::write(format, SEED, *size, &export)?;

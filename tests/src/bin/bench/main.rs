@@ -9,6 +9,7 @@
 //! | `store` | turns and commits, against the size of what is there |
 //! | `medium` | syncs of a commit, recovery after a death |
 //! | `import` | exports taken in: speed and memory, against their size |
+//! | `promote` | vouching for a record, against the length of its archive |
 //! | `shipped` | sizes of the components, the command as a process |
 //!
 //! A further module has its `BENCHMARKS` and a line in [`AREAS`].
@@ -18,6 +19,7 @@ mod import;
 mod line;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod medium;
+mod promote;
 mod shipped;
 mod store;
 
@@ -55,6 +57,7 @@ const AREAS: &[&[Benchmark]] = &[
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     medium::BENCHMARKS,
     import::BENCHMARKS,
+    promote::BENCHMARKS,
     shipped::BENCHMARKS,
 ];
 

@@ -31,7 +31,7 @@ const TURNS_PER_MEGABYTE: usize = 1_600;
 pub const BENCHMARKS: &[Benchmark] =
     &[("store-append", store_append), ("append-turn", append_turn), ("commit-files", commit_files)];
 
-type Done<T> = Result<T, Box<dyn Error>>;
+pub type Done<T> = Result<T, Box<dyn Error>>;
 
 /// Milliseconds that a commit of one addition takes, against the length of its file.
 fn store_append(name: &'static str) -> Measured {
@@ -143,7 +143,7 @@ fn walk(store: &Directory) -> Done<()> {
 }
 
 /// The figure in the middle of so many rounds, after some that only warm up.
-fn middle(rounds: usize, warm: usize, mut round: impl FnMut(usize) -> Done<f64>) -> Done<f64> {
+pub fn middle(rounds: usize, warm: usize, mut round: impl FnMut(usize) -> Done<f64>) -> Done<f64> {
     let mut figures = (0..warm + rounds).map(&mut round).collect::<Result<Vec<_>, _>>()?;
     Ok(median(figures.split_off(warm)).unwrap_or_default())
 }
