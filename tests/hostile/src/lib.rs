@@ -92,6 +92,10 @@ impl GuestImporting for Nothing {
         Ok(Vec::new())
     }
 
+    fn keep(&self) -> Result<Vec<ImportedConversation>, Error> {
+        Ok(Vec::new())
+    }
+
     fn finish(&self) -> Result<Vec<ImportedConversation>, Error> {
         Ok(Vec::new())
     }
