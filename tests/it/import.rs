@@ -373,7 +373,8 @@ fn a_dry_run_writes_nothing_and_takes_no_lock() {
     assert_eq!(support::snapshot(place.path()), before);
     // In earnest it needs the lock, and after that error it takes nothing more.
     let mut importing = session.start_import(&options(ImportFormat::Claude)).unwrap();
-    let error = importing.push_text(&mut session, "c.json", &text, true).unwrap_err();
+    assert_eq!(importing.push_text(&mut session, "c.json", &text, true).unwrap().len(), 0);
+    let error = importing.keep(&mut session).unwrap_err();
     assert!(matches!(&error, Error::Memory(types::Error::Locked(_))), "{error:?}");
     let error = importing.push_text(&mut session, "d.json", &text, true).unwrap_err();
     assert!(

@@ -107,8 +107,8 @@ impl State {
         }
         let mut taken = Vec::new();
         let fed = feed(import, &mut |conversation| keeper.take(conversation, &mut taken)).map_err(invalid);
-        if all && keeper.owed.is_none() {
-            let _ = keeper.commit(&mut taken);
+        if all && keeper.owed.is_none() && keeper.commit(&mut taken).is_break() {
+            import.abandon();
         }
         // What broke off says more than that it is over.
         if let (Err(error), None) = (fed, &keeper.owed) {

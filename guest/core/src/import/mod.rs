@@ -165,11 +165,16 @@ impl Import {
             return Err(Problem { subject: Some(file.to_owned()), ..problem("file-still-open", message) });
         }
         if self.run(file, data, last, sink).is_break() {
-            self.ended = true;
-            self.open = None;
-            self.held = Held::default();
+            self.abandon();
         }
         Ok(())
+    }
+
+    /// Ends the import and forgets what is held back: something that was handed on could not be kept.
+    pub fn abandon(&mut self) {
+        self.ended = true;
+        self.open = None;
+        self.held = Held::default();
     }
 
     /// There is no more: hands on what is still held back. A file that is open ends here.
