@@ -90,10 +90,7 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files:
         if plan.changes.is_empty() {
             archives.values().for_each(|archive| archive.keep_unchanged(limits, files));
         }
-        let mut added: BTreeMap<&str, u64> = BTreeMap::new();
-        for record in plan.records.iter().filter(|record| record.outcome == Outcome::Archived) {
-            *added.entry(&record.path).or_default() += 1;
-        }
+        let added = added(&plan);
         let contents = match plan.changes.iter().any(Archive::is_long) {
             true => plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect(),
             false => BTreeMap::new(),
@@ -107,6 +104,15 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files:
         plans.push(plan);
     }
     plans
+}
+
+/// How many records each archive gains.
+pub(crate) fn added(plan: &Plan) -> BTreeMap<&str, u64> {
+    let mut added = BTreeMap::new();
+    for record in plan.records.iter().filter(|record| record.outcome == Outcome::Archived) {
+        *added.entry(record.path.as_str()).or_default() += 1;
+    }
+    added
 }
 
 /// Names the record for which a name was to come into being that may not.

@@ -478,11 +478,13 @@ impl Prepared<'_> {
                 ground.state.files.note(name, &tree::version(&stamp), state);
             }
         }
+        let added = keep::added(&archive);
         let contents = archive.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
         for (change, stamp) in archive.changes.iter().zip(stamps) {
             ground.state.forget(&change.path);
             if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
-                archive.keep_added(change, &stamp, &contents, &limits, &mut ground.state.files);
+                let records = added.get(change.path.as_str()).copied().unwrap_or_default();
+                archive.keep_added(change, &stamp, records, &contents, &limits, &mut ground.state.files);
                 if let Some(known) = ground.state.files.known(&change.path, &tree::version(&stamp)) {
                     ground.state.now(&change.path, Some(known.root));
                 }
