@@ -49,6 +49,7 @@ fn import(name: &'static str, format: Format, sizes: &[u64]) -> Measured {
         let directory = tempfile::tempdir()?;
         let export = directory.path().join("export");
         let made = exports::write(format, SEED, *size, &export)?;
+        warm(&binary, directory.path())?;
         let new = run(&binary, directory.path(), format, &export)?;
         new.check(&made, "kept")?;
         let old = run(&binary, directory.path(), format, &export)?;
@@ -91,17 +92,30 @@ impl Ran {
     }
 }
 
-fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran, Box<dyn Error>> {
-    let (said, traced) = (home.join("said"), home.join("traced"));
-    let start = Instant::now();
-    let mut child = Command::new(binary)
-        .args(["import", format.name(), "--json", "-v", "--workspace"])
-        .arg(home.join("memory"))
-        .arg(export)
+/// The first call on a machine compiles the component, which is no part of any import.
+fn warm(binary: &Path, home: &Path) -> Result<(), Box<dyn Error>> {
+    let status = command(binary, home).args(["status", "--json", "--workspace"]).arg(home).output()?.status;
+    if status.success() { Ok(()) } else { Err(format!("status: {status}").into()) }
+}
+
+/// The command, with nothing of its caller's home.
+fn command(binary: &Path, home: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
         .env("XDG_CACHE_HOME", home.join("cache"))
         .env("XDG_CONFIG_HOME", home.join("config"))
         .env("XDG_DATA_HOME", home.join("data"))
-        .stdin(Stdio::null())
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran, Box<dyn Error>> {
+    let (said, traced) = (home.join("said"), home.join("traced"));
+    let start = Instant::now();
+    let mut child = command(binary, home)
+        .args(["import", format.name(), "--json", "-v", "--workspace"])
+        .arg(home.join("memory"))
+        .arg(export)
         .stdout(File::create(&said)?)
         .stderr(File::create(&traced)?)
         .spawn()?;

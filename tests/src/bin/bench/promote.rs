@@ -31,8 +31,7 @@ const WARM: usize = 2;
 const SLOW_ROUNDS: usize = 5;
 
 /// `n`: bytes of the archive. Milliseconds of `NAME` (a call, with the record table), `NAME-without-table` (where the store
-/// keeps no cache), `NAME-command` (the command as a process) and `NAME-preview` (the same with `--dry-run`, which reads the
-/// whole archive to see that it is sound).
+/// keeps no cache), `NAME-command` (the command as a process) and `NAME-preview` (the same with `--dry-run`).
 pub const BENCHMARKS: &[Benchmark] = &[("promote", promote)];
 
 fn promote(name: &'static str) -> Measured {
@@ -53,7 +52,7 @@ fn promote(name: &'static str) -> Measured {
         // From all over the archive, each once.
         let next = Cell::new(0);
         let id = || format!("bench/long/m{}", next.replace(next.get() + 1) * STRIDE % turns);
-        let mut vouch = |session: &mut Session, rounds, warm| {
+        let vouch = |session: &mut Session, rounds, warm| {
             middle(rounds, warm, |_| {
                 let id = id();
                 time(|| session.promote(&id)?.promoted.then_some(()).ok_or_else(|| "it was trusted".into()))
