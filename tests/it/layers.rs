@@ -14,6 +14,7 @@ const CORE_LAYERS: &[(&str, u8)] = &[
     ("session", 7),
     ("search", 6),
     ("update", 6),
+    ("prompt", 6),
     ("import", 5),
     ("read", 5),
     ("views", 5),

@@ -33,6 +33,7 @@ fn passes(engine: EngineName, ran: &[&str]) {
 const CORE: &[&str] = &[
     "authority",
     "derived",
+    "fence",
     "frames_parse",
     "frames_write",
     "ids",

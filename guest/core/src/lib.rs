@@ -8,6 +8,7 @@
 //! ```text
 //! session            what a call does
 //!   -> search        index, query, ranking
+//!      prompt        what an agent is shown of it
 //!      import        exports of other programs, a conversation at a time
 //!      update        from a request to what is committed, or why not
 //!      read          what a reader is shown of a file
@@ -29,6 +30,7 @@
 pub mod digest;
 pub mod ids;
 pub mod import;
+pub mod prompt;
 pub mod read;
 pub mod search;
 pub mod session;

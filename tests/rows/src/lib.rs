@@ -11,6 +11,7 @@ mod authority;
 mod compare;
 pub mod derived;
 mod derived_files;
+mod fence;
 mod frames_parse;
 mod frames_write;
 mod ids;
@@ -70,6 +71,7 @@ enum Runner {
 const FILES: &[(&str, Runner)] = &[
     ("authority", Runner::Plain(authority::observe)),
     ("derived", Runner::Counting(derived::observe)),
+    ("fence", Runner::Plain(fence::observe)),
     ("frames_parse", Runner::Plain(frames_parse::observe)),
     ("frames_write", Runner::Plain(frames_write::observe)),
     ("ids", Runner::Plain(ids::observe)),

@@ -1,0 +1,12 @@
+//! What an agent is shown of memory, and how it is kept apart from what people say to it.
+//!
+//! Recalled text stands in a fence ([`fence`]) that tells the agent what it is reading. Nothing that was ever stored can
+//! open or close one, hide what stands beside it, or speak as the note at its top: [`sanitize`] takes everything out that
+//! could, and [`join`] does it across the seams of several texts.
+//!
+//! The bytes are specified in `FORMAT.md`, "Fences". Knows text; must not know where it comes from, who asked or how much
+//! there is room for.
+
+mod fence;
+
+pub use fence::{fence, join, sanitize};
