@@ -81,6 +81,31 @@ impl Span {
         })
     }
 
+    /// A number that stands for it, above 0: year, month and day in bits, month or day 0 where all of them are meant.
+    pub fn code(self) -> u32 {
+        let Day { year, month, day } = self.first;
+        let year_code = u32::from(year) << 9;
+        let month_code = u32::from(month) << 5;
+        match (month == self.last.month, day == self.last.day) {
+            (false, _) => year_code,
+            (true, false) => year_code | month_code,
+            (true, true) => year_code | month_code | u32::from(day),
+        }
+    }
+
+    /// What a [`Span::code`] stands for; none for other numbers.
+    pub fn of_code(code: u32) -> Option<Span> {
+        let year = u16::try_from(code >> 9).ok()?;
+        // Four and five bits.
+        let (month, day) = ((code >> 5 & 15) as u8, (code & 31) as u8);
+        let (first, last) = match (month, day) {
+            (0, 0) => ((1, 1), (12, 31)),
+            (_, 0) => ((month, 1), (month, length(year, month))),
+            _ => ((month, day), (month, day)),
+        };
+        Some(Span { first: Day::new(year, first.0, first.1)?, last: Day::new(year, last.0, last.1)? })
+    }
+
     /// First day.
     pub fn first(self) -> Day {
         self.first
@@ -193,6 +218,18 @@ mod tests {
         assert!(Period::parse(None, None).unwrap().meets(Span::parse("0001").unwrap()));
         assert_eq!(Period::parse(Some("2025"), Some("2024")), Err(PeriodError::Reversed));
         assert_eq!(Period::parse(None, Some("soon")), Err(PeriodError::To("soon".to_owned())));
+    }
+
+    #[test]
+    fn a_code_stands_for_a_span() {
+        for written in ["2024", "2024-02", "2024-02-29", "0001-01-01", "9999", "9999-12", "9999-12-31", "2023-12-31"] {
+            let span = Span::parse(written).unwrap();
+            assert_eq!(Span::of_code(span.code()), Some(span), "{written}");
+            assert!(span.code() > 0);
+        }
+        for code in [0, 1, 31, 2024 << 9 | 1, 2024 << 9 | 13 << 5, 2024 << 9 | 2 << 5 | 30, u32::MAX] {
+            assert_eq!(Span::of_code(code), None, "{code}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod catalogue;
 mod compare;
 mod evidence;
 mod frame;
+mod glance;
 mod header;
 mod ids_seen;
 mod legacy;
@@ -41,6 +42,7 @@ pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally
 pub use compare::{BranchChange, Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
 pub use evidence::{NewerIds, Resolution, Unresolved};
 pub use frame::{ContentHasher, FrameRef, MARKER, metadata_token, said};
+pub use glance::{FramePlace, glance};
 pub use legacy::{LegacyEnd, LegacyItem, LegacyKind, LegacyRef, LegacyScanner};
 pub use limits::{LimitReached, Limits};
 pub use metadata::{Metadata, REDACTED_KIND, Tier, Trust, UNKNOWN};

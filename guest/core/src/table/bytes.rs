@@ -3,10 +3,10 @@
 use crate::digest::Hasher;
 
 /// The first eight bytes of a SHA-256.
-pub(super) type Check = [u8; 8];
+pub(crate) type Check = [u8; 8];
 
 /// The check over these parts as if they were one.
-pub(super) fn check(parts: &[&[u8]]) -> Check {
+pub(crate) fn check(parts: &[&[u8]]) -> Check {
     let mut hasher = Hasher::new();
     for part in parts {
         hasher.push(part);
@@ -16,29 +16,29 @@ pub(super) fn check(parts: &[&[u8]]) -> Check {
 }
 
 /// Takes values off the front of bytes. None: there are too few.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*taken)
     }
 
     /// A number of `N` bytes, at most eight.
-    pub(super) fn number<const N: usize>(&mut self) -> Option<u64> {
+    pub(crate) fn number<const N: usize>(&mut self) -> Option<u64> {
         let taken = self.array::<N>()?;
         Some(taken.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
     /// A text and, before it, its length in `N` bytes.
-    pub(super) fn text<const N: usize>(&mut self) -> Option<&'a str> {
+    pub(crate) fn text<const N: usize>(&mut self) -> Option<&'a str> {
         let length = usize::try_from(self.number::<N>()?).ok()?;
         core::str::from_utf8(self.take(length)?).ok()
     }
@@ -63,13 +63,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Some only at the end: nothing may follow.
-    pub(super) fn end(&self) -> Option<()> {
+    pub(crate) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }
 
 /// Adds the lowest `N` bytes of a number. None if it needs more.
-pub(super) fn put_number<const N: usize>(out: &mut Vec<u8>, number: u64) -> Option<()> {
+pub(crate) fn put_number<const N: usize>(out: &mut Vec<u8>, number: u64) -> Option<()> {
     let bytes = number.to_le_bytes();
     let (low, high) = bytes.split_at_checked(N)?;
     out.extend_from_slice(low);
@@ -77,7 +77,7 @@ pub(super) fn put_number<const N: usize>(out: &mut Vec<u8>, number: u64) -> Opti
 }
 
 /// Adds a text and, before it, its length in `N` bytes. None if that is too few.
-pub(super) fn put_text<const N: usize>(out: &mut Vec<u8>, text: &str) -> Option<()> {
+pub(crate) fn put_text<const N: usize>(out: &mut Vec<u8>, text: &str) -> Option<()> {
     put_number::<N>(out, text.len() as u64)?;
     out.extend_from_slice(text.as_bytes());
     Some(())

@@ -12,7 +12,7 @@
 //!
 //! Knows the layout of cache files. Must not know where they are kept: it makes bytes, and says which bytes it needs.
 
-mod bytes;
+pub(crate) mod bytes;
 mod chunks;
 mod files;
 mod head;

@@ -260,7 +260,7 @@ impl Narrowing {
 }
 
 /// What one caller sees of the tree.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audience {
     /// None: everything.
     hidden: Option<Narrowing>,
