@@ -32,7 +32,7 @@ pub(crate) fn read_all(name: &str) -> Option<Vec<u8>> {
 }
 
 /// These bytes of a cache file, or those of them that it has, of one version.
-fn read_up_to(name: &str, range: Range<u64>) -> Option<Vec<u8>> {
+pub(crate) fn read_up_to(name: &str, range: Range<u64>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut at = None;
     let mut offset = range.start;
@@ -61,12 +61,17 @@ fn read_up_to(name: &str, range: Range<u64>) -> Option<Vec<u8>> {
 
 /// Replaces a cache file. False: it could not be.
 pub(crate) fn put(name: &str, data: &[u8]) -> bool {
-    done(name, store::put_cache(name, data).map(drop)).is_ok()
+    done(name, store::put_cache(name, data).map(core::mem::drop)).is_ok()
 }
 
 /// Adds to a cache file of that length. False: it could not be, or the file is not that long any more.
 pub(crate) fn append(name: &str, length: u64, data: &[u8]) -> bool {
-    done(name, store::append_cache(name, length, data).map(drop)).is_ok()
+    done(name, store::append_cache(name, length, data).map(core::mem::drop)).is_ok()
+}
+
+/// Removes a cache file.
+pub(crate) fn drop(name: &str) {
+    let _ = done(name, store::drop_cache(name));
 }
 
 /// Forgets what is known of the records of the archive at `path`.
@@ -99,7 +104,7 @@ pub(crate) fn save_file_table(table: &FileTable, all_seen: bool, limits: &Limits
                     save = table.over(read_all(FILE_TABLE).unwrap_or_default(), limits).save(false);
                 }
                 result => {
-                    let _ = done(FILE_TABLE, result.map(drop));
+                    let _ = done(FILE_TABLE, result.map(core::mem::drop));
                     return;
                 }
             },

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use recollex_core::session::Settings;
 use recollex_core::source::{Batch, BranchChange, Change, Kept, Limits, Outcome, Plan};
 use recollex_core::table::FileTable;
 
@@ -14,6 +15,7 @@ use crate::bindings::recollex::memory::store::{
 };
 use crate::change::{self, carry_out};
 use crate::convert;
+use crate::index::IndexLog;
 use crate::records::Archive;
 use crate::session::{Session, refused};
 use crate::tree;
@@ -49,7 +51,7 @@ pub(crate) fn keep_together(
     };
     let done = carry_out(session, verb, planned, |error| of_record(batches, error))?;
     let stamps = done.committed.map(|committed| committed.stamps).unwrap_or_default();
-    let plans = kept(done.basis, &stamps, &limits, files);
+    let plans = kept(done.basis, &stamps, &session.settings, files);
     drop(done.guard);
     Ok(plans)
 }
@@ -83,12 +85,14 @@ fn plan_all(
 
 /// What was planned is so: keeps what is known of the archives now. `stamps`: of what was added to archives, in the order
 /// of the plans.
-fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files: &mut FileTable) -> Vec<Plan> {
+fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], settings: &Settings, files: &mut FileTable) -> Vec<Plan> {
+    let limits = settings.limits();
+    let mut log = if stamps.is_empty() { None } else { IndexLog::open(settings) };
     let mut stamps = stamps.iter();
     let mut plans = Vec::with_capacity(planned.len());
     for (plan, mut archives) in planned {
         if plan.changes.is_empty() {
-            archives.values().for_each(|archive| archive.keep_unchanged(limits, files));
+            archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
         }
         let added = added(&plan);
         let contents = match plan.changes.iter().any(Archive::is_long) {
@@ -98,7 +102,10 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], limits: &Limits, files:
         for (change, stamp) in plan.changes.iter().zip(&mut stamps) {
             if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
                 let records = added.get(change.path.as_str()).copied().unwrap_or_default();
-                archive.keep_added(change, stamp, records, &contents, limits, files);
+                if let Some(log) = &mut log {
+                    log.added(change, archive.records(), archive.stamp(), stamp);
+                }
+                archive.keep_added(change, stamp, records, &contents, &limits, files);
             }
         }
         plans.push(plan);

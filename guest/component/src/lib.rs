@@ -15,6 +15,7 @@ mod convert;
 mod core_view;
 mod evidence;
 mod import;
+mod index;
 mod keep;
 mod numbered;
 mod panic;

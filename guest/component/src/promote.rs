@@ -14,6 +14,7 @@ use crate::bindings::recollex::memory::types::Problem;
 use crate::change::{Planned, carry_out};
 use crate::clock;
 use crate::convert;
+use crate::index::IndexLog;
 use crate::records::Archive;
 use crate::session::{Session, refused, settled};
 use crate::tree;
@@ -35,7 +36,13 @@ pub(crate) fn promote(session: &Session, id: &str) -> Result<wit::Promotion, wit
     let Look { archive, needed } = done.basis;
     let promoted = done.committed.is_some();
     match (done.committed.and_then(|committed| committed.stamps.into_iter().next()?), needed) {
-        (Some(stamp), Some((vouched, _))) => archive.keep_replaced(vouched.range(), &stamp, &limits, &mut files),
+        (Some(stamp), Some((vouched, _))) => {
+            if let (Some(before), Some(mut log)) = (archive.stamp(), IndexLog::open(&session.settings)) {
+                // Whether a record may be built on is no part of the index.
+                log.touched(archive.path(), archive.records(), before, &stamp);
+            }
+            archive.keep_replaced(vouched.range(), &stamp, &limits, &mut files);
+        }
         (_, None) => archive.keep_unchanged(&limits, &mut files),
         // Where a store gives no stamp, the archive is read again next time.
         (None, Some(_)) => {}

@@ -246,7 +246,7 @@ pub(crate) fn look_for(
             found.is_none()
         })?
     } else {
-        scan_legacy(entry, limits, |legacy| {
+        scan_legacy(entry, limits, 0, |legacy| {
             if name.names(&entry.path, RecordRef::Legacy(legacy)) {
                 let is_mention = legacy.kind == LegacyKind::Mention;
                 let record = if is_mention { Record::of_mention } else { Record::of_legacy };
@@ -271,7 +271,7 @@ pub(crate) fn all(entry: &Entry, limits: &Limits, mut each: impl FnMut(&Record))
             true
         })?;
     } else {
-        scan_legacy(entry, limits, |legacy| {
+        scan_legacy(entry, limits, 0, |legacy| {
             if legacy.is_record() {
                 each(&Record::of_legacy(&entry.path, legacy));
             }
@@ -313,10 +313,11 @@ fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> b
     Ok(false)
 }
 
-/// The same for what an archive of the older form has.
-fn scan_legacy(
+/// The same for what an archive of the older form has, with so many bytes of the text of each.
+pub(crate) fn scan_legacy(
     entry: &Entry,
     limits: &Limits,
+    text_bytes: u64,
     mut more: impl FnMut(&LegacyRef<'_>) -> bool,
 ) -> Result<bool, wit::Error> {
     let wanted = Cell::new(true);
@@ -327,7 +328,8 @@ fn scan_legacy(
             wanted.set(more(legacy));
         }
     };
-    let mut scanner = LegacyScanner::new(&entry.path, limits);
+    let keep = usize::try_from(text_bytes).unwrap_or(usize::MAX);
+    let mut scanner = LegacyScanner::new(&entry.path, limits).keep_records(keep);
     let mut reader = Reader::listed(entry);
     while wanted.get() {
         match reader.next().map_err(|error| convert::store_error(error, Some(&entry.path)))? {

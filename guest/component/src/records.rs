@@ -286,6 +286,14 @@ impl Archive {
         }
     }
 
+    /// How many records it has.
+    pub(crate) fn records(&self) -> u64 {
+        match &self.basis {
+            Basis::Read { frames, .. } => *frames,
+            Basis::Table(table) => table.head.rows,
+        }
+    }
+
     /// Whether the archive is long enough for a table of its records, once `change` is added to it.
     pub(crate) fn is_long(change: &Change) -> bool {
         change.from.bytes.saturating_add(change.text.len() as u64) >= ARCHIVE_BYTES_MIN

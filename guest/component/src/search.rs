@@ -1,25 +1,24 @@
-//! `search`: the index is made of the records as they stand, then asked.
+//! `search`: what is asked, what is shown.
 
-use std::rc::Rc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use recollex_core::ids::{TurnRef, is_v2_path, references_in};
-use recollex_core::search::{
-    Document, Index, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Scratch, Speaker, Weights,
-};
+use recollex_core::ids::is_v2_path;
+use recollex_core::search::{Kind, Limits, Query, QueryError, QueryRequest, Ranked};
 use recollex_core::session::Settings;
-use recollex_core::source::{
-    EntryKind, Finding, FindingCode, Given, LimitReached, NewerIds, Record, RecordRef, Verifier, said,
-};
+use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record, RecordRef, glance, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, StoreError};
+use crate::bindings::recollex::memory::store::{Area, StoreError};
 use crate::convert;
-use crate::tree::{self, Piece, Reader};
+use crate::index::{Shelf, said_in};
+use crate::read;
+use crate::tree;
 use crate::view::View;
 
-/// Looks words up in the records of the workspace that the caller sees; others count for nothing. A file that changes while it is read is an error, or on the `last` try
-/// a finding.
+/// Looks words up in the records of the workspace that the caller sees; others count for nothing. A file that changes while
+/// it is read is an error, or on the `last` try a finding.
 pub(crate) fn search(
+    shelf: &Shelf,
     settings: &Settings,
     view: &View,
     query: &wit::Query,
@@ -42,11 +41,11 @@ pub(crate) fn search(
         explain: query.explain,
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    let corpus = Corpus::read(settings, view, last)?;
-    let ranking = corpus.index.search(&parsed, &mut Scratch::default());
-    let hits = ranking.hits.into_iter().map(|ranked| corpus.hit(ranked, settings));
+    let (ranking, findings) = shelf.search(settings, view.audience(), &parsed, last)?;
+    let mut findings: Vec<wit::Finding> = findings.into_iter().map(convert::finding).collect();
+    let older = Older::read(&ranking.hits, settings, view)?;
+    let hits = ranking.hits.into_iter().map(|ranked| hit(ranked, &older, settings));
     let hits = hits.collect::<Result<_, _>>()?;
-    let mut findings = corpus.findings;
     if ranking.terms_left_out {
         let code = FindingCode::QueryTermsLeftOut;
         findings.push(convert::finding(Finding {
@@ -66,211 +65,120 @@ fn invalid(error: &QueryError) -> wit::Error {
     wit::Error::Invalid(convert::problem("INVALID_ARGUMENT", error.reason(), None, error.to_string()))
 }
 
-/// Every record that can be found, and what is needed to show it.
-struct Corpus {
-    index: Index,
-    /// By document number.
-    records: Vec<Place>,
-    /// The archives, by the number that a place names.
-    files: Vec<Entry>,
-    /// Which records of older archives have a frame in their place.
-    newer: NewerIds,
-    findings: Vec<wit::Finding>,
-    /// Text that was indexed, and how much may be.
-    bytes: u64,
-    bytes_max: u64,
-}
-
-/// Where a record is. What else a hit shows is read again with its text.
-struct Place {
-    file: u32,
+/// What a hit shows of a record.
+struct Shown {
     record: Record,
     /// The headings above it; most records have none.
-    headings: Rc<[String]>,
+    headings: Vec<String>,
     /// What a line mentions that is no record itself.
-    mentions: Option<Vec<TurnRef>>,
+    mentions: Option<Vec<String>>,
+    /// Cut to the setting `search.hit-bytes`.
+    text: String,
+    is_cut: bool,
 }
 
-impl Corpus {
-    /// Reads all archives. What cannot be read is a finding, not an error.
-    fn read(settings: &Settings, view: &View, last: bool) -> Result<Self, wit::Error> {
-        let mut entries = view.list("sources").map_err(|error| convert::store_error(error, Some("sources")))?;
-        // v2 archives first: where one has a record, an older archive's with the same id is not found.
-        entries.sort_by_key(|entry| !is_v2_path(&entry.path));
-        let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
-        let mut verifier = Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep);
-        let mut corpus = Self {
-            index: Index::new(Weights::default()),
-            records: Vec::new(),
-            files: Vec::new(),
-            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str())),
-            findings: Vec::new(),
-            bytes: 0,
-            bytes_max: settings.index_bytes,
-        };
-        let mut full = None;
-        for entry in entries {
-            corpus.read_file(entry, &mut verifier, &mut full, last)?;
-        }
-        if let Some(limit) = full {
-            return Err(convert::limit(limit));
-        }
-        corpus.findings = verifier.take_findings(usize::MAX).into_iter().map(convert::finding).collect();
-        Ok(corpus)
+impl Shown {
+    /// Of a record in which `text` was said, or more: `length` bytes.
+    fn new(record: Record, text: &str, length: u64, settings: &Settings) -> Self {
+        let shown = text.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
+        let text = text.get(..shown).unwrap_or_default().to_owned();
+        Self { is_cut: (text.len() as u64) < length, record, headings: Vec::new(), mentions: None, text }
     }
+}
 
-    fn read_file(
-        &mut self,
-        entry: Entry,
-        verifier: &mut Verifier,
-        full: &mut Option<LimitReached>,
-        last: bool,
-    ) -> Result<(), wit::Error> {
-        let kind = match entry.kind {
-            FileKind::File => EntryKind::File,
-            FileKind::Symlink => EntryKind::Symlink,
-            FileKind::Special => EntryKind::Special,
-            FileKind::Undecodable => EntryKind::Undecodable,
-            FileKind::Unreadable => EntryKind::Unreadable,
-        };
-        let class = verifier.file(&entry.path, kind);
-        if !class.wants_content() {
-            verifier.end(&mut |_, _| {});
-            return Ok(());
-        }
-        // At most as many files as documents matter, and documents are numbered by `u32`.
-        let file = self.files.len() as u32;
-        let mut reader = Reader::listed(&entry);
-        let mut add = |path: &str, record: RecordRef<'_>| {
-            if full.is_none() {
-                *full = self.add(file, path, record).err();
-            }
-        };
-        loop {
-            match reader.next() {
-                Ok(Some(Piece::Text(text))) => verifier.push_text(&text, &mut add),
-                Ok(Some(Piece::Bytes(bytes))) => verifier.push_bytes(&bytes, &mut add),
-                Ok(None) => {
-                    verifier.end(&mut add);
-                    break;
-                }
-                Err(StoreError::Changed) if !last => {
-                    return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
-                }
-                Err(error) => {
-                    verifier.unreadable(&convert::in_words(&error));
-                    break;
-                }
-            }
-        }
-        self.files.push(entry);
-        Ok(())
-    }
+/// Hits in archives of the older form, by path and offset: a file is read once for all of them.
+struct Older(BTreeMap<(String, u64), Shown>);
 
-    fn add(&mut self, file: u32, path: &str, found: RecordRef<'_>) -> Result<(), LimitReached> {
-        self.newer.see(path, found);
-        let (headings, mentions): (Rc<[String]>, _) = match found {
-            RecordRef::Frame(_) => (Rc::default(), None),
-            RecordRef::Legacy(legacy) if !legacy.stands_alone() || self.newer.supersedes(legacy) => return Ok(()),
-            RecordRef::Legacy(legacy) => {
-                let before = self.records.last().map(|place| &place.headings);
-                let same = before.filter(|before| ***before == *legacy.headings).cloned();
-                (same.unwrap_or_else(|| legacy.headings.into()), (!legacy.is_record()).then(|| legacy.references()))
-            }
-        };
-        // What counts is text that can be found, and not what a damaged file holds.
-        self.bytes = self.bytes.saturating_add(found.text().len() as u64);
-        if self.bytes > self.bytes_max {
-            let subject = Some("sources".to_owned());
-            return Err(LimitReached {
-                name: "limits.index-bytes",
-                allowed: self.bytes_max,
-                asked: self.bytes,
-                subject,
-            });
+impl Older {
+    fn read(hits: &[Ranked], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
+        let older = hits.iter().filter(|hit| !is_v2_path(&hit.path));
+        let wanted: BTreeSet<(&str, u64)> = older.map(|hit| (hit.path.as_str(), hit.place.offset)).collect();
+        let paths: BTreeSet<&str> = wanted.iter().map(|(path, _)| *path).collect();
+        let mut found = BTreeMap::new();
+        for path in paths {
+            let failed = |error| convert::store_error(error, Some(path));
+            let entry = view.find(path).map_err(failed)?.ok_or_else(|| failed(StoreError::Changed))?;
+            let mut left = wanted.range((path, 0)..=(path, u64::MAX)).count();
+            // What is shown, and the label and time before it.
+            let text_bytes = settings.hit_bytes.saturating_add(settings.header_bytes);
+            read::scan_legacy(&entry, &settings.limits(), text_bytes, |legacy| {
+                let record = of_older(path, legacy).filter(|record| wanted.contains(&(path, record.offset)));
+                if let Some(record) = record {
+                    let at = (path.to_owned(), record.offset);
+                    found.insert(at, shown_of_older(record, legacy, settings));
+                    left = left.saturating_sub(1);
+                }
+                left > 0
+            })?;
         }
-        let record = match found {
-            RecordRef::Frame(frame) => Record::new(path, frame),
-            RecordRef::Legacy(legacy) if mentions.is_some() => Record::of_mention(path, legacy),
-            RecordRef::Legacy(legacy) => Record::of_legacy(path, legacy),
-        };
-        let speaker = record.speaker.as_ref();
-        let document = Document {
-            id: &record.id,
-            path,
-            kind: Kind::Source,
-            time: &record.time,
-            label: &record.label,
-            speaker: speaker.map(|speaker| Speaker {
-                id: &speaker.id,
-                display: &speaker.display,
-                label: &speaker.label,
-            }),
-            text: match mentions {
-                Some(_) => found.text(),
-                None => said(found.text(), &record.time, &record.label),
-            },
-        };
-        self.index.add(&document).map_err(|full| LimitReached {
-            name: "search.documents",
-            allowed: u64::from(full.documents),
-            asked: u64::from(full.documents).saturating_add(1),
-            subject: None,
-        })?;
-        self.records.push(Place { file, record, headings, mentions });
-        Ok(())
+        Ok(Self(found))
     }
+}
 
-    fn hit(&self, ranked: Ranked, settings: &Settings) -> Result<wit::Hit, wit::Error> {
-        let place = self.records.get(ranked.document.get());
-        let found = place.and_then(|place| Some((place, self.files.get(place.file as usize)?)));
-        // The index names only documents that were added, each with its place.
-        let Some((Place { record, headings, mentions, .. }, entry)) = found else {
-            let problem = convert::problem("WRITER_FAILURE_UNKNOWN", "index-out-of-step", None, "search again");
-            return Err(wit::Error::Store(problem));
-        };
-        // Behind the brackets and the label comes what was said; both together are no longer than a header.
-        let head = record.time.len() + record.label.len();
-        let most = settings.hit_bytes.saturating_add(head as u64).saturating_add(64);
-        let failed = |error| convert::store_error(error, Some(&entry.path));
-        // Without a stamp: the archive may have grown, and the record is still where it was.
-        let text =
-            tree::read_range(Area::Tree, &entry.path, None, record.offset, record.length.min(most)).map_err(failed)?;
-        let whole = text.len() as u64 >= record.length;
-        let is_there = match mentions {
-            Some(mentions) => !whole || references_in(&text) == *mentions,
-            None => text.strip_prefix('[').is_some_and(|text| text.starts_with(record.time.as_str())),
-        };
-        if !is_there {
-            return Err(failed(StoreError::Changed));
-        }
-        let said = if mentions.is_some() { text.as_str() } else { said(&text, &record.time, &record.label) };
-        let shown = said.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
-        let record = record.clone();
-        Ok(wit::Hit {
-            kind: wit::HitKind::Source,
-            evidence: match mentions {
-                Some(mentions) => mentions.iter().map(ToString::to_string).collect(),
-                None => vec![record.id.clone()],
-            },
-            id: record.id,
-            path: record.path,
-            anchor: record.anchor,
-            line: record.line,
-            text_cut: !whole || shown < said.len(),
-            text: said.get(..shown).unwrap_or_default().to_owned(),
-            time: record.time,
-            score: ranked.score,
-            speaker: record.speaker.map(convert::speaker),
-            trust: convert::trust(record.trust),
-            evidence_number: None,
-            block: None,
-            headings: headings.to_vec(),
-            signals: ranked
-                .signals
-                .into_iter()
-                .map(|signal| wit::Signal { name: signal.name, points: signal.points })
-                .collect(),
-        })
+fn of_older(path: &str, legacy: &LegacyRef<'_>) -> Option<Record> {
+    match (legacy.stands_alone(), legacy.is_record()) {
+        (false, _) => None,
+        (true, true) => Some(Record::of_legacy(path, legacy)),
+        (true, false) => Some(Record::of_mention(path, legacy)),
     }
+}
+
+fn shown_of_older(record: Record, legacy: &LegacyRef<'_>, settings: &Settings) -> Shown {
+    let text = said_in(RecordRef::Legacy(legacy), &record);
+    let before = (legacy.text.len() - text.len()) as u64;
+    let length = record.length.saturating_sub(before);
+    let mentions = (!legacy.is_record()).then(|| legacy.references().iter().map(ToString::to_string).collect());
+    Shown { headings: legacy.headings.to_vec(), mentions, ..Shown::new(record, text, length, settings) }
+}
+
+/// Reads what a hit shows. What is no longer where it was is an error.
+fn hit(ranked: Ranked, older: &Older, settings: &Settings) -> Result<wit::Hit, wit::Error> {
+    let path = ranked.path.as_str();
+    let changed = || convert::store_error(StoreError::Changed, Some(path));
+    let read;
+    let shown = if is_v2_path(path) {
+        read = frame(&ranked, settings)?.filter(|shown| shown.record.id == ranked.id).ok_or_else(changed)?;
+        &read
+    } else {
+        older.0.get(&(ranked.path.clone(), ranked.place.offset)).ok_or_else(changed)?
+    };
+    let Shown { record, headings, mentions, text, is_cut } = shown;
+    let record = record.clone();
+    Ok(wit::Hit {
+        kind: wit::HitKind::Source,
+        evidence: mentions.clone().unwrap_or_else(|| vec![record.id.clone()]),
+        id: record.id,
+        path: record.path,
+        anchor: record.anchor,
+        line: record.line,
+        text_cut: *is_cut,
+        text: text.clone(),
+        time: record.time,
+        score: ranked.score,
+        speaker: record.speaker.map(convert::speaker),
+        trust: convert::trust(record.trust),
+        evidence_number: None,
+        block: None,
+        headings: headings.clone(),
+        signals: ranked
+            .signals
+            .into_iter()
+            .map(|signal| wit::Signal { name: signal.name, points: signal.points })
+            .collect(),
+    })
+}
+
+/// The frame of a hit, and as much of its text as is shown. None: it is not there any more.
+fn frame(ranked: &Ranked, settings: &Settings) -> Result<Option<Shown>, wit::Error> {
+    let place = &ranked.place;
+    let wanted = place.header.saturating_add(place.length.min(settings.hit_bytes));
+    // Without a stamp: the archive may have grown, and the record is still where it was.
+    let text = tree::read_range(Area::Tree, &ranked.path, None, place.offset, wanted)
+        .map_err(|error| convert::store_error(error, Some(&ranked.path)))?;
+    let length = place.header.saturating_add(place.length);
+    let at = FramePlace { offset: place.offset, line: place.line, length };
+    Ok(glance(&ranked.path, &text, at, |frame| {
+        let said = said(frame.record, frame.time, frame.label);
+        Shown::new(Record::new(&ranked.path, frame), said, place.length, settings)
+    }))
 }

@@ -17,6 +17,7 @@ use crate::cache;
 use crate::convert;
 use crate::core_view;
 use crate::import::Importing;
+use crate::index::Shelf;
 use crate::keep;
 use crate::numbered;
 use crate::panic;
@@ -41,6 +42,7 @@ pub(crate) struct Session {
     pub(crate) principal: Option<String>,
     pub(crate) settings: Settings,
     pub(crate) zone: Zone,
+    index: Shelf,
 }
 
 impl Session {
@@ -130,6 +132,7 @@ impl wit::GuestSession for Session {
             principal: options.principal,
             settings,
             zone,
+            index: Shelf::default(),
         }))
     }
 
@@ -245,7 +248,7 @@ impl wit::GuestSession for Session {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
         let view = self.view()?;
-        settled(|last| search::search(&self.settings, &view, &query, last))
+        settled(|last| search::search(&self.index, &self.settings, &view, &query, last))
     }
 
     fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {

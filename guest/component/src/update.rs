@@ -25,6 +25,7 @@ use crate::change::{self, carry_out};
 use crate::convert;
 use crate::core_view;
 use crate::evidence::Archives;
+use crate::index::IndexLog;
 use crate::keep;
 use crate::records::Archive;
 use crate::session::{Session, refused, settled, unfit, workspace_id};
@@ -480,10 +481,15 @@ impl Prepared<'_> {
         }
         let added = keep::added(&archive);
         let contents = archive.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect::<BTreeMap<_, _>>();
+        let settings = &ground.session.settings;
+        let mut log = if archive.changes.is_empty() { None } else { IndexLog::open(settings) };
         for (change, stamp) in archive.changes.iter().zip(stamps) {
             ground.state.forget(&change.path);
             if let (Some(archive), Some(stamp)) = (archives.remove(&change.path), stamp) {
                 let records = added.get(change.path.as_str()).copied().unwrap_or_default();
+                if let Some(log) = &mut log {
+                    log.added(change, archive.records(), archive.stamp(), &stamp);
+                }
                 archive.keep_added(change, &stamp, records, &contents, &limits, &mut ground.state.files);
                 if let Some(known) = ground.state.files.known(&change.path, &tree::version(&stamp)) {
                     ground.state.now(&change.path, Some(known.root));

@@ -265,7 +265,9 @@ fn refusals_are_all_listed() {
     for denied in [Denied::TierMissing, Denied::Capability { verb: Verb::Init }] {
         assert!(codes.contains(code(denied.code()).as_str()));
     }
-    assert!(listed.contains(code(search::QueryError::NothingSearchable.reason()).as_str()));
+    for error in [search::QueryError::NothingSearchable, search::QueryError::OnlyFunctionWords] {
+        assert!(listed.contains(code(error.reason()).as_str()));
+    }
 }
 
 /// A code of something that is no refusal.

@@ -118,7 +118,7 @@ impl Stage {
         self.archive("archive", turns, 0)?;
         self.archive("repeat", 0, turns)?;
         self.verify(turns)?;
-        self.search("english", &["search", "keel", "bolts", "price", "--top-k", "2"], |answer| {
+        self.search("english", &["search", "keel", "bolts", "price", "--top-k", "5"], |answer| {
             let prices = ["openprogram/repair/r-008", "openprogram/repair/r-030", "openprogram/repair/r-032"];
             expect_any(answer, &prices)
         })?;

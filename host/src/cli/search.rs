@@ -82,7 +82,7 @@ fn document<'a>(query: &'a Query, answer: &'a Answer) -> Document<'a> {
 
 /// A query without a word to look for finds nothing, as one whose words stand nowhere does.
 fn unusable(error: Error) -> Failure {
-    let empty = error.reason() == Some("nothing-searchable");
+    let empty = matches!(error.reason(), Some("nothing-searchable" | "only-function-words"));
     let failure = Failure::from(error);
     if empty { failure.exit(Exit::NOTHING) } else { failure }
 }
@@ -105,7 +105,7 @@ fn nothing(context: &Context, session: &mut Session, args: &Search) -> String {
         ("--kind", args.kind != Kind::Any),
     ];
     let used: Vec<&str> = filters.iter().filter(|(_, used)| *used).map(|(name, _)| *name).collect();
-    let forms = "words are compared whole, so other forms of them may be there (bolt, bolts)";
+    let forms = "words are found in all their forms (bolt, bolts), and not by others that mean the same";
     if used.is_empty() {
         format!("Nothing found: {forms}.")
     } else {

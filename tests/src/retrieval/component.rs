@@ -47,7 +47,9 @@ impl Ranker for Component {
         let (session, _) = self.open.as_mut().ok_or("no conversation was taken in")?;
         match session.search(&Query::new(text, DEPTH)) {
             Ok(answer) => Ok(answer.hits.into_iter().map(|hit| hit.id).collect()),
-            Err(error) if error.reason() == Some("nothing-searchable") => Ok(Vec::new()),
+            Err(error) if matches!(error.reason(), Some("nothing-searchable" | "only-function-words")) => {
+                Ok(Vec::new())
+            }
             Err(error) => Err(error.to_string()),
         }
     }

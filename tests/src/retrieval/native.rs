@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use recollex_core::ids::Location;
-use recollex_core::search::{
-    Document, Index, Kind, Limits, Query, QueryError, QueryRequest, Scratch, Speaker, Weights,
-};
+use recollex_core::search::{Document, Index, Limits, Place, Query, QueryError, QueryRequest, Scratch, View, Weights};
+use recollex_core::session::Settings;
 use recollex_core::source::{Batch, FrameRef, Limits as SourceLimits, NewRecord, Record, Scanner, said};
 
 use super::{Conversation, DEPTH, Ranker};
 
 /// Ranks with core's index.
 pub struct Native {
+    weights: Weights,
     index: Index,
+    view: View,
     scratch: Scratch,
 }
 
@@ -20,18 +21,19 @@ impl Native {
     /// With these settings of search, by name.
     ///
     /// # Errors
-    /// There is no such setting.
+    /// There is no such setting, or it has no such value.
     pub fn start(settings: &[(String, String)]) -> Result<Self, String> {
-        if let Some((name, _)) = settings.first() {
-            return Err(format!("unknown setting {name}"));
-        }
-        Ok(Self { index: Index::new(Weights::default()), scratch: Scratch::default() })
+        let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let weights = Settings::parse(pairs).map_err(|error| error.to_string())?.weights;
+        let index = Index::new();
+        let view = index.view(&weights, |_| true);
+        Ok(Self { weights, index, view, scratch: Scratch::default() })
     }
 }
 
 impl Ranker for Native {
     fn take(&mut self, conversation: &Conversation) -> Result<(), String> {
-        self.index = Index::new(Weights::default());
+        self.index = Index::new();
         let records = conversation.archived().map(|kept| NewRecord {
             provider: kept.provider.to_owned(),
             thread: kept.thread,
@@ -50,26 +52,15 @@ impl Ranker for Native {
         for change in plan.map_err(|range| format!("{range:?}"))?.changes {
             let mut add = |frame: &FrameRef<'_>| {
                 let record = Record::new(&change.path, frame);
-                let document = Document {
-                    id: &record.id,
-                    path: &record.path,
-                    kind: Kind::Source,
-                    time: &record.time,
-                    label: &record.label,
-                    speaker: record.speaker.as_ref().map(|speaker| Speaker {
-                        id: &speaker.id,
-                        display: &speaker.display,
-                        label: &speaker.label,
-                    }),
-                    text: said(frame.record, frame.time, frame.label),
-                };
+                let said = said(frame.record, frame.time, frame.label);
                 // It is full at sixteen million documents.
-                let _ = self.index.add(&document);
+                let _ = self.index.add(&change.path, &Document::of_record(&record, said, Place::of_frame(frame, said)));
             };
             let mut scanner = Scanner::new(Some(Location::of_path(&change.path)), &limits).keep_records(usize::MAX);
             scanner.push_text(&change.text, &mut add);
             scanner.finish(&mut add);
         }
+        self.view = self.index.view(&self.weights, |_| true);
         Ok(())
     }
 
@@ -78,11 +69,11 @@ impl Ranker for Native {
         let request = QueryRequest { text, top_k: DEPTH, ..QueryRequest::default() };
         let query = match Query::parse(&request, &limits) {
             Ok(query) => query,
-            Err(QueryError::NothingSearchable) => return Ok(Vec::new()),
+            Err(QueryError::NothingSearchable | QueryError::OnlyFunctionWords) => return Ok(Vec::new()),
             Err(error) => return Err(error.to_string()),
         };
-        let ranking = self.index.search(&query, &mut self.scratch);
-        let id = |document| self.index.document(document).map(|kept| kept.id.to_string());
-        Ok(ranking.hits.iter().filter_map(|hit| id(hit.document)).collect())
+        let ranking =
+            self.index.search(&query, &self.view, &mut self.scratch).map_err(|missing| format!("{missing:?}"))?;
+        Ok(ranking.hits.into_iter().map(|hit| hit.id).collect())
     }
 }

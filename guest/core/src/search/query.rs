@@ -1,15 +1,16 @@
 //! What is asked, checked.
 //!
 //! A [`Query`] exists only through [`Query::parse`]: every argument makes sense, and there is at least one term to look
-//! for. Knows tokens and days; must not know the index.
+//! for. Knows words and days; must not know the index.
 
+use super::analysis::{Analyzer, Found};
 use super::document::Kind;
 use super::fold::fold_name;
-use super::token::{Token, Tokenizer};
-use super::words::is_function_word;
-use crate::ids::{Day, Span};
-use crate::text::{excerpt, identity_part};
-use std::collections::BTreeSet;
+use super::stem::stems;
+use super::words::{Languages, is_function_character, is_hiragana};
+use crate::ids::{Period, PeriodError};
+use crate::text::identity_part;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// Most distinct terms of one query that are looked at, in order of appearance; further ones are left out.
@@ -52,6 +53,9 @@ pub enum QueryError {
     /// Nothing in the text is a letter or a digit.
     #[error("the query has no word to look for; give at least one letter or digit")]
     NothingSearchable,
+    /// Every word of the text is one like `the`, `of` or `who`.
+    #[error("the query has only words that are in every text, such as `the` and `who`; add what it is about")]
+    OnlyFunctionWords,
     /// Longer than the limit.
     #[error("the query has {bytes} bytes and at most {allowed} are taken; shorten it")]
     TooLong {
@@ -68,21 +72,9 @@ pub enum QueryError {
         /// The limit.
         allowed: u32,
     },
-    /// The first day is none.
-    #[error("invalid date_from: {value}; write YYYY, YYYY-MM or YYYY-MM-DD")]
-    InvalidDateFrom {
-        /// As given, escaped and cut.
-        value: String,
-    },
-    /// The last day is none.
-    #[error("invalid date_to: {value}; write YYYY, YYYY-MM or YYYY-MM-DD")]
-    InvalidDateTo {
-        /// As given, escaped and cut.
-        value: String,
-    },
-    /// The first day is after the last.
-    #[error("date_from must not be after date_to; exchange them")]
-    DateRangeReversed,
+    /// The days make no sense.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
     /// The speaker is blank, but not empty.
     #[error("the speaker is blank; give an id, a name or a label, or none")]
     BlankSpeaker,
@@ -93,11 +85,10 @@ impl QueryError {
     pub fn reason(&self) -> &'static str {
         match self {
             QueryError::NothingSearchable => "nothing-searchable",
+            QueryError::OnlyFunctionWords => "only-function-words",
             QueryError::TooLong { .. } => "query-too-long",
             QueryError::TopKOutOfRange { .. } => "top-k-out-of-range",
-            QueryError::InvalidDateFrom { .. } => "invalid-date-from",
-            QueryError::InvalidDateTo { .. } => "invalid-date-to",
-            QueryError::DateRangeReversed => "date-range-reversed",
+            QueryError::Period(error) => error.reason(),
             QueryError::BlankSpeaker => "blank-speaker",
         }
     }
@@ -107,33 +98,30 @@ impl QueryError {
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(super) terms: Vec<QueryTerm>,
-    /// Those of them that are looked up as they are, for [`Query::names`].
+    /// Its words and pairs as they stand there, for names.
     words: BTreeSet<Box<str>>,
+    pub(super) asks_when: bool,
     pub(super) terms_left_out: bool,
     pub(super) top_k: usize,
     pub(super) scope: Option<Kind>,
     pub(super) speaker: Option<SpeakerFilter>,
     pub(super) path: Option<PathFilter>,
-    pub(super) dates: Option<DateFilter>,
+    /// A document without a day lies in none.
+    pub(super) period: Option<Period>,
     pub(super) explain: bool,
 }
 
-/// A term to look up.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum QueryTerm {
-    /// This very term.
-    Exact(Box<str>),
-    /// Every term that begins with this unit: together, the documents that contain it.
-    Containing(Box<str>),
-}
-
-impl QueryTerm {
-    /// The term as shown to people.
-    pub(super) fn text(&self) -> &str {
-        match self {
-            QueryTerm::Exact(text) | QueryTerm::Containing(text) => text,
-        }
-    }
+/// Something to look up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueryTerm {
+    /// As it stands in the query, folded.
+    pub(super) text: Box<str>,
+    /// What it may be in the index, with the languages it is that in.
+    pub(super) forms: Vec<(Languages, Box<str>)>,
+    /// It says little.
+    pub(super) weak: bool,
+    /// It is a word, and the term before it stands directly before it.
+    pub(super) follows: bool,
 }
 
 impl Query {
@@ -146,57 +134,101 @@ impl Query {
         if bytes > limits.query_bytes {
             return Err(QueryError::TooLong { bytes, allowed: limits.query_bytes });
         }
-        let dates = DateFilter::parse(request.from, request.to)?;
+        let is_dated = request.from.is_some() || request.to.is_some();
+        let period = is_dated.then(|| Period::parse(request.from, request.to)).transpose()?;
         let speaker = request.speaker.filter(|name| !name.is_empty()).map(SpeakerFilter::parse).transpose()?;
-        let (terms, terms_left_out) = terms(request.text);
-        if terms.is_empty() {
-            return Err(QueryError::NothingSearchable);
+        let mut terms = Terms::default();
+        let cues = Analyzer::default().analyse(request.text, |found| terms.add(found));
+        if terms.terms.is_empty() {
+            return Err(match cues.function_words {
+                true => QueryError::OnlyFunctionWords,
+                false => QueryError::NothingSearchable,
+            });
         }
-        let words = terms.iter().filter_map(|term| match term {
-            QueryTerm::Exact(word) => Some(word.clone()),
-            QueryTerm::Containing(_) => None,
-        });
         Ok(Query {
-            words: words.collect(),
-            terms,
-            terms_left_out,
+            words: terms.words,
+            terms: terms.terms,
+            asks_when: cues.asks_when,
+            terms_left_out: terms.left_out,
             top_k: request.top_k as usize,
             scope: request.scope,
             speaker,
             path: request.path_prefix.and_then(PathFilter::parse),
-            dates,
+            period,
             explain: request.explain,
         })
     }
 
-    /// Whether a word of a speaker's name is among the words looked for.
-    pub(super) fn names(&self, word: &str) -> bool {
-        self.words.contains(word)
+    /// What of it may be somebody's name.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
     }
 }
 
-/// The distinct terms of a query in order of appearance, and whether some were left out for their number. Function words
-/// are terms only where there is nothing else.
-fn terms(text: &str) -> (Vec<QueryTerm>, bool) {
-    let (mut seen, mut terms, mut function_words, mut left_out) = (BTreeSet::new(), Vec::new(), Vec::new(), false);
-    Tokenizer::default().tokenize(text, |token| {
-        let (term, terms) = match token {
-            Token::Word(word) if is_function_word(word) => (QueryTerm::Exact(word.into()), &mut function_words),
-            Token::Word(term) | Token::Pair(term) => (QueryTerm::Exact(term.into()), &mut terms),
-            Token::Single(unit) => (QueryTerm::Containing(unit.into()), &mut terms),
-            Token::Last(_) => return,
-        };
-        if seen.contains(&term) {
-            return;
+/// The terms of a query, each once, in order of appearance.
+#[derive(Default)]
+struct Terms {
+    terms: Vec<QueryTerm>,
+    /// Which term has a form.
+    owners: BTreeMap<Box<str>, usize>,
+    words: BTreeSet<Box<str>>,
+    /// The word that made the last term, by its place.
+    last_new: Option<u32>,
+    left_out: bool,
+}
+
+impl Terms {
+    fn add(&mut self, found: Found<'_>) {
+        match found {
+            Found::Word { word, place, .. } => {
+                let follows = self.last_new.is_some_and(|last| last.checked_add(1) == Some(place));
+                if self.term(word, stems(word), false, follows) {
+                    self.last_new = Some(place);
+                }
+                self.keep_word(word);
+            }
+            Found::Pair(pair) => {
+                let weak = pair.chars().any(is_function_character) || pair.chars().all(is_hiragana);
+                self.unspaced(pair, weak);
+                self.keep_word(pair);
+            }
+            Found::Unit { character, alone } => self.unspaced(character.encode_utf8(&mut [0; 4]), !alone),
         }
-        if terms.len() == QUERY_TERMS {
-            left_out = true;
-            return;
+    }
+
+    fn unspaced(&mut self, text: &str, weak: bool) {
+        self.last_new = None;
+        self.term(text, vec![(Languages::MAX, text.into())], weak, false);
+    }
+
+    /// True: it is a new term.
+    fn term(&mut self, text: &str, mut forms: Vec<(Languages, Box<str>)>, weak: bool, follows: bool) -> bool {
+        let owner = forms.first().and_then(|(_, first)| self.owners.get(first)).copied();
+        // What another term finds already would count twice.
+        forms.retain(|(_, form)| !self.owners.contains_key(form));
+        let number = owner.unwrap_or(self.terms.len());
+        if number == QUERY_TERMS {
+            self.left_out = true;
+            return false;
         }
-        terms.push(term.clone());
-        seen.insert(term);
-    });
-    (if terms.is_empty() { function_words } else { terms }, left_out)
+        for (_, form) in &forms {
+            self.owners.insert(form.clone(), number);
+        }
+        match self.terms.get_mut(number) {
+            Some(term) => {
+                term.weak &= weak;
+                term.forms.append(&mut forms);
+            }
+            None => self.terms.push(QueryTerm { text: text.into(), forms, weak, follows }),
+        }
+        owner.is_none()
+    }
+
+    fn keep_word(&mut self, word: &str) {
+        if self.words.len() < QUERY_TERMS {
+            self.words.insert(word.into());
+        }
+    }
 }
 
 /// The forms of a name that a speaker may have.
@@ -256,34 +288,6 @@ fn logical(path: &str) -> Option<String> {
     parent.starts_with("sources/").then(|| format!("{parent}/{file}"))
 }
 
-/// Days between which a document's must lie, at least in part.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DateFilter {
-    from: Option<Day>,
-    to: Option<Day>,
-}
-
-impl DateFilter {
-    fn parse(from: Option<&str>, to: Option<&str>) -> Result<Option<DateFilter>, QueryError> {
-        let span =
-            |given: Option<&str>| given.map(|text| Span::parse(text.trim()).ok_or_else(|| excerpt(text.as_bytes())));
-        let from = span(from).transpose().map_err(|value| QueryError::InvalidDateFrom { value })?.map(Span::first);
-        let to = span(to).transpose().map_err(|value| QueryError::InvalidDateTo { value })?.map(Span::last);
-        match (from, to) {
-            (None, None) => Ok(None),
-            (Some(from), Some(to)) if from > to => Err(QueryError::DateRangeReversed),
-            (from, to) => Ok(Some(DateFilter { from, to })),
-        }
-    }
-
-    /// Whether a document's days meet these. One without a day does not.
-    pub(super) fn matches(&self, days: Option<Span>) -> bool {
-        days.is_some_and(|days| {
-            self.from.is_none_or(|from| from <= days.last()) && self.to.is_none_or(|to| days.first() <= to)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,9 +298,18 @@ mod tests {
         QueryRequest { text, top_k: 5, ..QueryRequest::default() }
     }
 
+    fn parse(text: &str) -> Query {
+        Query::parse(&request(text), &LIMITS).unwrap()
+    }
+
+    /// Its terms, those that say little in parentheses, those that stand behind the one before with a plus.
     fn terms_of(text: &str) -> Vec<String> {
-        let query = Query::parse(&request(text), &LIMITS).unwrap();
-        query.terms.iter().map(|term| term.text().to_owned()).collect()
+        let shown = |term: &QueryTerm| match (term.weak, term.follows) {
+            (true, _) => format!("({})", term.text),
+            (false, true) => format!("+{}", term.text),
+            (false, false) => term.text.to_string(),
+        };
+        parse(text).terms.iter().map(shown).collect()
     }
 
     fn reason(request: &QueryRequest<'_>) -> &'static str {
@@ -304,10 +317,25 @@ mod tests {
     }
 
     #[test]
-    fn terms_count_once_and_function_words_only_by_themselves() {
-        assert_eq!(terms_of("The budget, the BUDGET of Ada's launch"), ["budget", "ada", "launch"]);
-        assert_eq!(terms_of("who are you? You!"), ["who", "are", "you"]);
-        assert_eq!(terms_of("预算很大 猫"), ["预算", "算很", "很大", "猫"]);
+    fn terms_count_once_and_function_words_not_at_all() {
+        assert_eq!(terms_of("The budget, the BUDGET of Ada's launch"), ["budget", "ada", "+launch"]);
+        assert_eq!(terms_of("went houses going House"), ["went", "+houses"]);
+        assert_eq!(terms_of("预算很大 猫"), ["(预)", "(算)", "预算", "(算很)", "(大)", "(很大)", "猫"]);
+        assert_eq!(terms_of("食べる"), ["(食)", "(べ)", "食べ", "(る)", "(べる)"]);
+    }
+
+    #[test]
+    fn side_by_side_is_what_no_other_word_parts() {
+        assert_eq!(terms_of("dog food for dog bowls"), ["dog", "+food", "bowls"]);
+        assert_eq!(terms_of("dog 猫 food"), ["猫", "dog", "food"]);
+    }
+
+    #[test]
+    fn a_term_has_its_forms_in_every_language_and_none_is_anothers() {
+        let query = parse("häuser haus");
+        let forms: Vec<&str> = query.terms.iter().flat_map(|term| &term.forms).map(|(_, form)| &**form).collect();
+        let different: BTreeSet<&str> = forms.iter().copied().collect();
+        assert!(different.contains("haus") && different.len() == forms.len(), "{forms:?}");
     }
 
     #[test]
@@ -315,15 +343,23 @@ mod tests {
         for text in ["", " \n", "?!…", "😀", "\u{301}", "\u{200d}\u{feff}", "'", "--"] {
             assert_eq!(reason(&request(text)), "nothing-searchable", "{text:?}");
         }
+        for text in ["the", "who are you? You!", "的", "der die das", "it's the"] {
+            assert_eq!(reason(&request(text)), "only-function-words", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn asking_when_is_noticed() {
+        assert!(parse("When was the launch?").asks_when && !parse("the launch").asks_when);
     }
 
     #[test]
     fn hits_asked_for_and_length_have_limits() {
-        assert_eq!(reason(&QueryRequest { top_k: 0, ..request("a") }), "top-k-out-of-range");
-        assert_eq!(reason(&QueryRequest { top_k: 11, ..request("a") }), "top-k-out-of-range");
-        assert!(Query::parse(&QueryRequest { top_k: 10, ..request("a") }, &LIMITS).is_ok());
-        assert!(Query::parse(&request(&"a".repeat(1 << 20)), &LIMITS).is_ok());
-        assert_eq!(reason(&request(&"a".repeat((1 << 20) + 1))), "query-too-long");
+        assert_eq!(reason(&QueryRequest { top_k: 0, ..request("x") }), "top-k-out-of-range");
+        assert_eq!(reason(&QueryRequest { top_k: 11, ..request("x") }), "top-k-out-of-range");
+        assert!(Query::parse(&QueryRequest { top_k: 10, ..request("x") }, &LIMITS).is_ok());
+        assert!(Query::parse(&request(&"x".repeat(1 << 20)), &LIMITS).is_ok());
+        assert_eq!(reason(&request(&"x".repeat((1 << 20) + 1))), "query-too-long");
     }
 
     #[test]
@@ -338,7 +374,7 @@ mod tests {
 
     #[test]
     fn dates_are_checked() {
-        let dates = |from, to| QueryRequest { from, to, ..request("a") };
+        let dates = |from, to| QueryRequest { from, to, ..request("x") };
         assert_eq!(reason(&dates(Some("2024-13"), Some("x"))), "invalid-date-from");
         assert_eq!(reason(&dates(None, Some("0000"))), "invalid-date-to");
         assert_eq!(reason(&dates(Some(""), None)), "invalid-date-from");
@@ -346,26 +382,14 @@ mod tests {
         assert!(Query::parse(&dates(Some("2024-02-10"), Some("2024-02")), &LIMITS).is_ok());
         assert!(Query::parse(&dates(Some(" 0001 "), Some("9999")), &LIMITS).is_ok());
         let error = Query::parse(&dates(Some("so\u{7}on"), None), &LIMITS).unwrap_err();
-        assert_eq!(error.to_string(), r"invalid date_from: so\u{7}on; write YYYY, YYYY-MM or YYYY-MM-DD");
-    }
-
-    #[test]
-    fn date_filters_meet_spans() {
-        let passes = |from, to, days: Option<&str>| {
-            DateFilter::parse(from, to).unwrap().unwrap().matches(days.map(|days| Span::parse(days).unwrap()))
-        };
-        assert!(passes(Some("2024-02"), Some("2024-02"), Some("2024-02-29")));
-        assert!(!passes(Some("2024-02"), Some("2024-02"), Some("2024-03-01")));
-        assert!(passes(Some("2024-02-10"), None, Some("2024-02")));
-        assert!(!passes(None, Some("2023"), Some("2024-01-01")));
-        assert!(!passes(None, Some("9999"), None));
+        assert_eq!(error.to_string(), r"`so\u{7}on` is no date to begin with; write YYYY, YYYY-MM or YYYY-MM-DD");
     }
 
     #[test]
     fn a_blank_speaker_is_refused_and_an_empty_one_is_none() {
-        assert_eq!(reason(&QueryRequest { speaker: Some(" \t"), ..request("a") }), "blank-speaker");
-        assert_eq!(reason(&QueryRequest { speaker: Some("\u{a0}"), ..request("a") }), "blank-speaker");
-        assert!(Query::parse(&QueryRequest { speaker: Some(""), ..request("a") }, &LIMITS).unwrap().speaker.is_none());
+        assert_eq!(reason(&QueryRequest { speaker: Some(" \t"), ..request("x") }), "blank-speaker");
+        assert_eq!(reason(&QueryRequest { speaker: Some("\u{a0}"), ..request("x") }), "blank-speaker");
+        assert!(Query::parse(&QueryRequest { speaker: Some(""), ..request("x") }, &LIMITS).unwrap().speaker.is_none());
     }
 
     #[test]

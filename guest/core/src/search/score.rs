@@ -1,4 +1,4 @@
-//! BM25 in integers.
+//! BM25 in integers, for documents and for the sessions they stand in.
 //!
 //! Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), without the constant factor
 //! `k1 + 1`, which changes no order:
@@ -8,50 +8,32 @@
 //! K           = k1 * (1 - b + b * length(d) / mean length)
 //! ```
 //!
-//! A term's first factor is at most ln(2^33), its second below one, so [`SCORED_TERMS`] terms fit a `u32` of millionths.
-//! The logarithm is `libm`'s; all else is integer arithmetic. So a score is the same number on every machine.
+//! The first factor is a term's *rarity*, the second its *saturation*; their product is an *impact*. A query's impacts are
+//! added up in 16 bits: [`Scale`] cuts off as many low bits as it takes for no sum to overflow. The logarithm is `libm`'s;
+//! all else is integer arithmetic. So a score is the same number on every machine.
 //!
 //! Knows numbers only; must not know terms, documents or where postings are kept.
 
 /// Millionths of a point.
 pub(super) const POINT: u32 = 1_000_000;
 
-/// Most terms of one query that are scored: the sum of more could exceed a `u32`.
+/// Most terms of one query that are scored.
 pub(super) const SCORED_TERMS: usize = 128;
 
-/// Fraction bits of a saturation.
-const SATURATION_BITS: u32 = 24;
+/// What one occurrence in what was said adds to a term's frequency, which is counted in halves: a record's label and its
+/// date count half.
+pub(super) const OCCURRENCE: u8 = 2;
 
-/// Fraction bits of `K`.
-const K_BITS: u32 = 24;
+/// Fraction bits of a saturation, and of `K`.
+const BITS: u32 = 24;
 
-/// How much repetition and length count, in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weights {
-    k1: u16,
-    b: u16,
-}
-
-impl Weights {
-    /// Weights in thousandths: `k1` from 0 (a term counts once) to 10,000, `b` from 0 (length does not count) to 1,000.
-    /// None outside.
-    pub const fn new(k1: u16, b: u16) -> Option<Weights> {
-        if k1 <= 10_000 && b <= 1_000 { Some(Weights { k1, b }) } else { None }
-    }
-}
-
-impl Default for Weights {
-    /// `k1` 0.6 and `b` 0.9: short messages seldom repeat a word that matters, and long ones hold many that do not.
-    fn default() -> Self {
-        Weights { k1: 600, b: 900 }
-    }
-}
-
-/// What all scores of a corpus depend on.
+/// What all scores of a kind of document depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corpus {
-    /// How much repetition and length count.
-    pub weights: Weights,
+    /// How much repetition counts, in thousandths.
+    pub k1: u64,
+    /// How much length counts, in thousandths, at most 1000.
+    pub b: u64,
     /// Number of documents.
     pub documents: u32,
     /// Sum of their lengths, in tokens.
@@ -66,50 +48,101 @@ pub(super) fn rarity(documents: u32, df: u32) -> u32 {
     (libm::round(idf * f64::from(POINT)) as u32).max(1)
 }
 
-/// The second factor for every term frequency and length in use.
+/// A part of a rarity, in thousandths; at least 1.
+pub(super) fn share(rarity: u32, thousandths: u64) -> u32 {
+    u32::try_from(u64::from(rarity).saturating_mul(thousandths) / 1000).unwrap_or(u32::MAX).max(1)
+}
+
+/// How many low bits of an impact are cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scale {
+    shift: u32,
+}
+
+impl Scale {
+    /// For impacts that add up to less than the sum of these rarities, `most` of them: each may be rounded up by one.
+    pub(super) fn for_sum(rarities: u64, most: usize) -> Scale {
+        let room = u64::from(u16::MAX).saturating_sub(most as u64);
+        // More than 2^48 is no sum of rarities.
+        let shift = (0..u32::BITS).find(|shift| rarities >> shift <= room).unwrap_or(u32::BITS);
+        Scale { shift }
+    }
+
+    /// What a rarity and a saturation come to; at least 1, so that a document which matches never has a score of 0.
+    #[inline]
+    pub(super) fn impact(self, rarity: u32, saturation: u32) -> u32 {
+        (self.rounded(rarity, saturation)).max(1)
+    }
+
+    /// The same, of something that may count for nothing.
+    #[inline]
+    pub(super) fn rounded(self, rarity: u32, saturation: u32) -> u32 {
+        let cut = BITS + self.shift;
+        // A factor below one of a `u32` is a `u32`.
+        ((u64::from(rarity) * u64::from(saturation) + (1 << (cut - 1))) >> cut) as u32
+    }
+
+    /// Thousandths of an impact in millionths of a point.
+    pub(super) fn points(self, thousandths: u64) -> u64 {
+        let points = (u128::from(thousandths) << self.shift) / 1000;
+        u64::try_from(points).unwrap_or(u64::MAX)
+    }
+}
+
+/// Frequencies that the table has a row for, from 1 on; hardly any are greater.
+const ROWS: u8 = 8;
+
+/// The second factor for every frequency and length in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Saturation {
     made_for: Option<Corpus>,
     /// `K` per length code.
     k: Vec<u64>,
-    /// One row of 256 length codes for each term frequency from 1 on.
+    /// One row of 256 length codes for each frequency from 1 to [`ROWS`].
     rows: Vec<u32>,
 }
 
 impl Saturation {
-    /// Makes the table ready for `corpus` and term frequencies up to `tf`. Costs nothing if it is.
-    pub(super) fn prepare(&mut self, corpus: Corpus, tf: u8) {
-        if self.made_for != Some(corpus) {
-            self.made_for = Some(corpus);
-            self.rows.clear();
-            self.k.clear();
-            self.k.extend((0..=u8::MAX).map(|code| k(corpus, length(code))));
+    /// Makes the table ready for `corpus`. Costs nothing if it is.
+    pub(super) fn prepare(&mut self, corpus: Corpus) {
+        if self.made_for == Some(corpus) {
+            return;
         }
-        for tf in (self.rows.len() / 256) as u64 + 1..=u64::from(tf) {
-            let row = self.k.iter().map(|k| ((tf << (K_BITS + SATURATION_BITS)) / ((tf << K_BITS) + k)) as u32);
+        self.made_for = Some(corpus);
+        self.rows.clear();
+        self.k.clear();
+        self.k.extend((0..=u8::MAX).map(|code| k(corpus, length(code).into())));
+        for frequency in 1..=ROWS {
+            let row = self.k.iter().map(|k| saturation(frequency.into(), *k));
             self.rows.extend(row);
         }
     }
 
-    /// What a term of this rarity adds to a document that holds it `tf` times, in millionths of a point; at least 1, so
-    /// that a document which matches never has a score of 0. `tf` must have been prepared.
+    /// Of a term that a document of that length code holds so often, in halves.
     #[inline]
-    pub(super) fn impact(&self, rarity: u32, tf: u8, length_code: u8) -> u32 {
-        let at = (usize::from(tf).saturating_sub(1) << 8) | usize::from(length_code);
-        let saturation = self.rows.get(at).copied().unwrap_or(0);
-        let half = 1_u64 << (SATURATION_BITS - 1);
-        // A factor below one of a `u32` is a `u32`.
-        (((u64::from(rarity) * u64::from(saturation) + half) >> SATURATION_BITS) as u32).max(1)
+    pub(super) fn get(&self, frequency: u8, length_code: u8) -> u32 {
+        let at = (usize::from(frequency).wrapping_sub(1) << 8) | usize::from(length_code);
+        match self.rows.get(at) {
+            Some(saturation) => *saturation,
+            None => saturation(frequency.into(), self.k.get(usize::from(length_code)).copied().unwrap_or(0)),
+        }
     }
 }
 
-/// `K` of a document of this length, with [`K_BITS`] fraction bits.
-fn k(corpus: Corpus, length: u32) -> u64 {
-    let Corpus { weights: Weights { k1, b }, documents, length: total } = corpus;
-    let (k1, b, total) = (u128::from(k1), u128::from(b), u128::from(total.max(1)));
+/// `tf / (tf + K)`, of a frequency in halves.
+pub(super) fn saturation(frequency: u16, k: u64) -> u32 {
+    // 16 bits of frequency and 47 of fraction fit 64, and `K` is cut at 62.
+    let tf = u64::from(frequency) << (BITS - 1);
+    ((tf << BITS) / (tf + k).max(1)) as u32
+}
+
+/// `K` of a document of this length, with [`BITS`] fraction bits.
+pub(super) fn k(corpus: Corpus, length: u64) -> u64 {
+    let Corpus { k1, b, documents, length: total } = corpus;
+    let (k1, b, total) = (u128::from(k1), u128::from(b.min(1000)), u128::from(total.max(1)));
     let relative = (1000 - b) * total + b * u128::from(length) * u128::from(documents);
-    let k = ((k1 * relative) << K_BITS) / (1_000_000 * total);
-    // Beyond this the saturation is 0 whatever the term frequency.
+    let k = ((k1 * relative) << BITS) / (1_000_000 * total);
+    // Beyond this the saturation is 0 whatever the frequency.
     u64::try_from(k).unwrap_or(u64::MAX).min(1 << 62)
 }
 
@@ -125,7 +158,7 @@ pub(super) fn length_code(length: u32) -> u8 {
 }
 
 /// The length a byte stands for: the middle of those that have it.
-fn length(code: u8) -> u32 {
+pub(super) fn length(code: u8) -> u32 {
     let code = u32::from(code);
     if code < 32 {
         return code;
@@ -139,7 +172,7 @@ mod tests {
     use super::*;
 
     fn corpus(documents: u32, length: u64) -> Corpus {
-        Corpus { weights: Weights::default(), documents, length }
+        Corpus { k1: 500, b: 800, documents, length }
     }
 
     #[test]
@@ -160,44 +193,56 @@ mod tests {
     fn impacts_follow_the_formula() {
         let corpus = corpus(1000, 12_345);
         let mut table = Saturation::default();
-        table.prepare(corpus, 255);
+        table.prepare(corpus);
         for df in [1, 3, 50, 999, 1000] {
-            for tf in [1, 2, 7, 255] {
+            for frequency in [1, 2, 4, 8, 9, 255_u8] {
                 for len in [0_u32, 1, 12, 31] {
                     let idf = (1.0 + (1000.0 - f64::from(df) + 0.5) / (f64::from(df) + 0.5)).ln();
-                    let k = 0.6 * (0.1 + 0.9 * f64::from(len) / 12.345);
-                    let exact = idf * f64::from(tf) / (f64::from(tf) + k) * 1e6;
-                    let found = f64::from(table.impact(rarity(1000, df), tf as u8, length_code(len)));
-                    assert!((exact - found).abs() < 2.0 + exact * 1e-4, "{df} {tf} {len}: {exact} {found}");
+                    let tf = f64::from(frequency) / 2.0;
+                    let k = 0.5 * (0.2 + 0.8 * f64::from(len) / 12.345);
+                    let exact = idf * tf / (tf + k) * 1e6;
+                    let saturation = table.get(frequency, length_code(len));
+                    let found = f64::from(Scale::default().impact(rarity(1000, df), saturation));
+                    assert!((exact - found).abs() < 2.0 + exact * 1e-4, "{df} {frequency} {len}: {exact} {found}");
                 }
             }
         }
     }
 
     #[test]
-    fn the_largest_sum_fits() {
-        let most = u64::from(rarity(u32::MAX, 0)) * SCORED_TERMS as u64;
-        assert!(most < u64::from(u32::MAX), "{most}");
+    fn no_sum_leaves_its_sixteen_bits() {
+        for (terms, documents) in [(1, 1), (8, 1_000_000), (SCORED_TERMS * 2, u32::MAX)] {
+            let rarity = rarity(documents, 0);
+            let scale = Scale::for_sum(u64::from(rarity) * terms as u64, terms);
+            let most = u64::from(scale.impact(rarity, u32::MAX >> (32 - BITS))) * terms as u64;
+            assert!(most <= u64::from(u16::MAX), "{terms} {documents}: {most}");
+            // And hardly more is cut off than has to be.
+            assert!(scale.shift == 0 || most * 4 > u64::from(u16::MAX), "{terms} {documents}: {most}");
+        }
+        assert_eq!(Scale::for_sum(u64::MAX, 1).impact(1, 0), 1);
+        assert_eq!(Scale { shift: 3 }.points(1500), 12);
     }
 
     #[test]
     fn extremes_stay_in_range() {
         let mut table = Saturation::default();
         for corpus in [corpus(0, 0), corpus(u32::MAX, 1), corpus(1, u64::MAX), corpus(u32::MAX, u64::MAX)] {
-            table.prepare(corpus, 255);
+            table.prepare(corpus);
             for code in [0, 31, 255] {
-                let impact = table.impact(rarity(corpus.documents, 1), 255, code);
-                assert!((1..=rarity(corpus.documents, 1)).contains(&impact));
+                assert!(table.get(255, code) <= 1 << BITS);
             }
+            assert!(saturation(u16::MAX, k(corpus, u64::MAX)) <= 1 << BITS);
         }
+        assert_eq!(share(POINT, 200), 200_000);
+        assert_eq!((share(1, 1), share(u32::MAX, u64::MAX)), (1, u32::MAX));
     }
 
     #[test]
     fn a_table_for_another_corpus_is_made_anew() {
         let (mut one, mut other) = (Saturation::default(), Saturation::default());
-        one.prepare(corpus(10, 1000), 3);
-        one.prepare(corpus(10, 50), 2);
-        other.prepare(corpus(10, 50), 2);
-        assert_eq!(one.impact(POINT, 2, 9), other.impact(POINT, 2, 9));
+        one.prepare(corpus(10, 1000));
+        one.prepare(corpus(10, 50));
+        other.prepare(corpus(10, 50));
+        assert_eq!(one.get(2, 9), other.get(2, 9));
     }
 }

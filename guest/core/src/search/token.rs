@@ -1,18 +1,16 @@
 //! Text into terms: what an index holds and a query looks up.
 //!
 //! Documents and queries pass through the same [`Tokenizer`], so that they meet. Knows characters and scripts; must not
-//! know documents, queries or the index.
+//! know what words mean, documents, queries or the index.
 //!
 //! - Scripts with words between spaces: a word is a run of letters and digits with their marks. `'s` is dropped, any
 //!   other apostrophe parts words (`l'avion` is `l`, `avion`).
 //! - Scripts without: Han, kana and Hangul as one family, Thai, Lao, Khmer and Burmese as another. A character with its
-//!   marks is a unit; a run of units gives every pair of neighbours. A family border, and the border to the other
-//!   scripts, ends a run.
+//!   marks is a unit; a run of units gives every unit, and every pair of neighbours. A family border, and the border to
+//!   the other scripts, ends a run.
 //! - Marks that are optional in writing (Hebrew points, Arabic vowel signs and tatweel), characters that direct or join
 //!   text without being text (soft hyphen, joiners, direction marks, variation selectors) and marks without a letter are
 //!   left out. U+200B parts words: that is its meaning.
-//!
-//! Stop words, irregular forms and stems have one place, [`Tokenizer::end_word`], where every word leaves.
 
 use super::fold::{fold, recompose};
 use unicode_normalization::char::is_combining_mark;
@@ -31,19 +29,13 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// Two neighbouring units.
     Pair(&'a str),
-    /// A unit with no neighbour. A query that says so little means every text that contains it.
-    Single(&'a str),
-    /// The last unit of a longer run. Indexed so that every unit begins some term of its document, which is what makes
-    /// a query of a single unit a look-up by prefix; no query looks it up by itself.
-    Last(&'a str),
-}
-
-impl<'a> Token<'a> {
-    /// What is indexed.
-    pub(super) fn text(self) -> &'a str {
-        let (Token::Word(text) | Token::Pair(text) | Token::Single(text) | Token::Last(text)) = self;
-        text
-    }
+    /// A unit, without its marks; it comes before the pair it ends.
+    Unit {
+        /// Its character.
+        character: char,
+        /// Its run is no longer. A query that says so little means every text that contains it.
+        alone: bool,
+    },
 }
 
 /// A kind of character.
@@ -125,7 +117,7 @@ impl Tokenizer {
         }
     }
 
-    /// Where every word leaves, documents' and queries' alike. True if there was one.
+    /// True if there was a word.
     fn end_word(&mut self, sink: &mut impl FnMut(Token<'_>)) -> bool {
         if self.word.is_empty() {
             return false;
@@ -147,24 +139,27 @@ impl Tokenizer {
             self.end_run(sink);
             self.family = Some(family);
         } else {
-            if self.last > 0 {
-                sink(Token::Pair(&self.units));
-                self.units.drain(..self.last);
-            }
+            self.end_unit(false, sink);
             self.last = self.units.len();
         }
         self.units.push(c);
     }
 
+    /// The last unit is complete, and with it a pair if one stands before it.
+    fn end_unit(&mut self, alone: bool, sink: &mut impl FnMut(Token<'_>)) {
+        if let Some(character) = self.units.get(self.last..).and_then(|unit| unit.chars().next()) {
+            sink(Token::Unit { character, alone });
+        }
+        if self.last > 0 {
+            sink(Token::Pair(&self.units));
+            self.units.drain(..self.last);
+            self.last = 0;
+        }
+    }
+
     fn end_run(&mut self, sink: &mut impl FnMut(Token<'_>)) {
         if self.family.take().is_some() {
-            if self.last > 0 {
-                sink(Token::Pair(&self.units));
-                self.units.drain(..self.last);
-                sink(Token::Last(&self.units));
-            } else {
-                sink(Token::Single(&self.units));
-            }
+            self.end_unit(self.last == 0, sink);
             self.units.clear();
             self.last = 0;
         }
@@ -222,18 +217,18 @@ fn class(c: char) -> Class {
 
 #[cfg(test)]
 mod tests {
-    use super::Token::{Last, Pair, Single, Word};
+    use super::Token::{Pair, Unit, Word};
     use super::*;
 
-    /// Tokens of a text: words as they are, pairs with `+`, a single unit with `=`, the last of a run with `$`.
+    /// Tokens of a text: words as they are, pairs with `+`, a unit that is alone with `=`, others with `-`.
     fn tokens(text: &str) -> Vec<String> {
         let mut out = Vec::new();
         Tokenizer::default().tokenize(text, |token| {
             out.push(match token {
                 Word(t) => t.to_owned(),
                 Pair(t) => format!("+{t}"),
-                Single(t) => format!("={t}"),
-                Last(t) => format!("${t}"),
+                Unit { character, alone: true } => format!("={character}"),
+                Unit { character, alone: false } => format!("-{character}"),
             });
         });
         out
@@ -264,27 +259,28 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_pairs() {
-        assert_eq!(tokens("预算很大"), ["+预算", "+算很", "+很大", "$大"]);
+    fn scripts_without_spaces_give_units_and_pairs() {
+        assert_eq!(tokens("预算很大"), ["-预", "-算", "+预算", "-很", "+算很", "-大", "+很大"]);
         assert_eq!(tokens("猫"), ["=猫"]);
         assert_eq!(tokens("猫, 犬"), ["=猫", "=犬"]);
-        assert_eq!(tokens("食べる"), ["+食べ", "+べる", "$る"]);
-        assert_eq!(tokens("ﾃﾞｰﾀ"), ["+デー", "+ータ", "$タ"]);
-        assert_eq!(tokens("한국"), ["+한국", "$국"]);
-        assert_eq!(tokens("𠀀𠀁"), ["+𠀀𠀁", "$𠀁"]);
+        assert_eq!(tokens("食べる"), ["-食", "-べ", "+食べ", "-る", "+べる"]);
+        assert_eq!(tokens("ﾃﾞｰﾀ"), ["-デ", "-ー", "+デー", "-タ", "+ータ"]);
+        assert_eq!(tokens("한국"), ["-한", "-국", "+한국"]);
+        assert_eq!(tokens("𠀀𠀁"), ["-𠀀", "-𠀁", "+𠀀𠀁"]);
     }
 
     #[test]
     fn a_run_ends_at_the_border_of_its_scripts() {
-        assert_eq!(tokens("2023年预算v2版"), ["2023", "+年预", "+预算", "$算", "v2", "=版"]);
-        assert_eq!(tokens("猫กข犬"), ["=猫", "+กข", "$ข", "=犬"]);
+        assert_eq!(tokens("2023年预算v2版"), ["2023", "-年", "-预", "+年预", "-算", "+预算", "v2", "=版"]);
+        assert_eq!(tokens("猫กข犬"), ["=猫", "-ก", "-ข", "+กข", "=犬"]);
         assert_eq!(tokens("Ada's猫"), ["ada", "=猫"]);
         assert_eq!(tokens("猫's"), ["=猫", "s"]);
     }
 
     #[test]
-    fn marks_stay_with_their_unit() {
-        assert_eq!(tokens("ที่นี่"), ["+ที่นี่", "$นี่"]);
+    fn marks_stay_with_their_pair() {
+        assert_eq!(tokens("ที่นี่"), ["-ท", "-น", "+ที่นี่"]);
+        assert_eq!(tokens("ที่"), ["=ท"]);
         assert_eq!(tokens("か\u{3099}き"), tokens("がき"));
     }
 
@@ -302,7 +298,7 @@ mod tests {
         let long = format!("{} next", "ab".repeat(500_000));
         assert_eq!(tokens(&long), ["ab".repeat(WORD_BYTES / 2), "next".to_owned()]);
         let marks = format!("a{} ก{}ข", "\u{302}\u{323}".repeat(500_000), "\u{e34}".repeat(1000));
-        assert!(tokens(&marks).iter().all(|t| t.len() <= WORD_BYTES), "{:?}", tokens(&marks));
+        assert!(tokens(&marks).iter().all(|t| t.len() <= WORD_BYTES + 1), "{:?}", tokens(&marks));
         assert_eq!(tokens(&"é".repeat(1000)), tokens(&"e\u{301}".repeat(1000)));
     }
 

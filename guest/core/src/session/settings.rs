@@ -6,6 +6,7 @@
 use core::fmt;
 
 use crate::ids::SourceId;
+use crate::search::Weights;
 use crate::source::Limits;
 use crate::trust::UnpairedLimits;
 use crate::update::{DEFAULT_PROVIDER, Limits as UpdateLimits};
@@ -42,6 +43,8 @@ pub struct Settings {
     pub top_k_max: u64,
     /// `search.hit-bytes`: text shown with a hit, in bytes.
     pub hit_bytes: u64,
+    /// `search.weight.…`: how much each part of a score counts, in thousandths.
+    pub weights: Weights,
     /// `get.lines`: lines one read shows where the caller does not say.
     pub get_lines: u64,
     /// `get.bytes`: text one read shows, in bytes; the line that crosses it is cut.
@@ -162,6 +165,10 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+const fn weight(name: &'static str, default: u64, range: (u64, u64), field: fn(&mut Settings) -> &mut u64) -> Number {
+    Number { name, default, range, field }
+}
+
 /// Every numeric setting. The one place where names, defaults and ranges are written.
 const NUMBERS: &[Number] = &[
     Number { name: Limits::BATCH_BYTES, default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
@@ -185,6 +192,21 @@ const NUMBERS: &[Number] = &[
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
     Number { name: "search.top-k-max", default: 1000, range: (1, 100_000), field: |s| &mut s.top_k_max },
     Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
+    weight("search.weight.k1", Weights::DEFAULT.k1, (0, Weights::MAX), |s| &mut s.weights.k1),
+    weight("search.weight.b", Weights::DEFAULT.b, (0, 1000), |s| &mut s.weights.b),
+    weight("search.weight.session", Weights::DEFAULT.session, (0, Weights::MAX), |s| &mut s.weights.session),
+    weight("search.weight.session-k1", Weights::DEFAULT.session_k1, (0, Weights::MAX), |s| &mut s.weights.session_k1),
+    weight("search.weight.session-b", Weights::DEFAULT.session_b, (0, 1000), |s| &mut s.weights.session_b),
+    weight("search.weight.before", Weights::DEFAULT.before, (0, Weights::MAX), |s| &mut s.weights.before),
+    weight("search.weight.after", Weights::DEFAULT.after, (0, Weights::MAX), |s| &mut s.weights.after),
+    weight("search.weight.decay", Weights::DEFAULT.decay, (0, 1000), |s| &mut s.weights.decay),
+    weight("search.weight.question", Weights::DEFAULT.question, (0, Weights::MAX), |s| &mut s.weights.question),
+    weight("search.weight.answer", Weights::DEFAULT.answer, (0, Weights::MAX), |s| &mut s.weights.answer),
+    weight("search.weight.assistant", Weights::DEFAULT.assistant, (1, Weights::MAX), |s| &mut s.weights.assistant),
+    weight("search.weight.named", Weights::DEFAULT.named, (1, Weights::MAX), |s| &mut s.weights.named),
+    weight("search.weight.time", Weights::DEFAULT.time, (1, Weights::MAX), |s| &mut s.weights.time),
+    weight("search.weight.adjacent", Weights::DEFAULT.adjacent, (0, Weights::MAX), |s| &mut s.weights.adjacent),
+    weight("search.weight.weak", Weights::DEFAULT.weak, (1, Weights::MAX), |s| &mut s.weights.weak),
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
@@ -273,6 +295,7 @@ impl Default for Settings {
             record_bytes: 0,
             top_k_max: 0,
             hit_bytes: 0,
+            weights: Weights::DEFAULT,
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,

@@ -1,8 +1,7 @@
 //! Terms and their numbers.
 //!
 //! Knows strings; must not know what they mean. Ordered rather than hashed, for two reasons: anybody can write a message,
-//! and against an ordered tree no choice of words is worse than another; and every term that begins with a character can
-//! be found as one range.
+//! and against an ordered tree no choice of words is worse than another; and a segment wants its terms in their order.
 //!
 //! A term of at most 16 bytes, which is nearly every term, is kept as the number its bytes make, highest first and filled
 //! up with zeros: no allocation, one comparison, and the same order as the strings' (no term holds a NUL). Longer ones
@@ -10,7 +9,6 @@
 //! any text; an unlucky or hostile choice of words only makes it useless, never slow.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// Number of a term, from 0 in the order in which terms were first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,20 +76,21 @@ impl Dictionary {
         }
     }
 
-    /// The numbers of all terms that begin with `prefix`.
-    pub(super) fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = TermId> + 'a {
-        let short = short_key(prefix).map(|first| {
-            // Everything that differs from `first` only after the prefix: the last is filled up with ones.
-            let rest = 8 * (SHORT - prefix.len()) as u32;
-            let last = first | 1_u128.checked_shl(rest).map_or(u128::MAX, |bit| bit - 1);
-            self.short.range(first..=last).map(|(_, id)| *id)
-        });
-        let long = self
-            .long
-            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
-            .take_while(move |(term, _)| term.starts_with(prefix))
-            .map(|(_, id)| *id);
-        short.into_iter().flatten().chain(long)
+    /// All terms, ascending by their bytes.
+    pub(super) fn sorted(&self) -> Vec<(String, TermId)> {
+        let mut all: Vec<(String, TermId)> = Vec::with_capacity(self.len as usize);
+        let mut long = self.long.iter().peekable();
+        for (key, id) in &self.short {
+            let bytes = key.to_be_bytes();
+            let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let term = bytes.get(..length).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or_default();
+            while let Some((before, id)) = long.next_if(|(long, _)| ***long < *term) {
+                all.push((before.to_string(), *id));
+            }
+            all.push((term.to_owned(), *id));
+        }
+        all.extend(long.map(|(term, id)| (term.to_string(), *id)));
+        all
     }
 }
 
@@ -130,22 +129,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefixes_find_what_a_scan_finds(
-            terms in prop::collection::vec("[ab猫犬é]{1,12}", 0..60),
-            prefix in "[ab猫犬é]{1,7}",
-        ) {
+        fn terms_come_back_in_the_order_of_their_bytes(terms in prop::collection::vec("[ab猫犬é]{1,12}", 0..60)) {
             let mut dictionary = Dictionary::default();
-            let ids: Vec<TermId> = terms.iter().map(|t| dictionary.intern(t)).collect();
-            let mut expected: Vec<TermId> =
-                ids.iter().zip(&terms).filter(|(_, t)| t.starts_with(&prefix)).map(|(id, _)| *id).collect();
+            let ids: Vec<TermId> = terms.iter().map(|term| dictionary.intern(term)).collect();
+            let mut expected: Vec<(String, TermId)> = terms.iter().cloned().zip(ids).collect();
             expected.sort();
             expected.dedup();
-            let mut found: Vec<TermId> = dictionary.starting_with(&prefix).collect();
-            found.sort();
-            prop_assert_eq!(found, expected);
-            for (id, term) in ids.iter().zip(&terms) {
+            for (term, id) in &expected {
                 prop_assert_eq!(dictionary.get(term), Some(*id));
             }
+            prop_assert_eq!(dictionary.sorted(), expected);
         }
     }
 }

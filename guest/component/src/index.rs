@@ -1,0 +1,504 @@
+//! The search index of a workspace: taken from the cache, brought up to date with the files, written down again.
+//!
+//! Knows which files there are, which are other than the index thinks, and how to read them. What becomes of a record, and
+//! what is kept in which cache file, core's `search` knows.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use recollex_core::ids::{Location, is_v2_path, legacy_twin};
+use recollex_core::search::{
+    self, CATALOG, DIRECTORY, Document, Extension, Index, Known, LOG_BYTES, MissingPages, Opening, Place, Query,
+    Ranking, Scratch, Wanted, Write,
+};
+use recollex_core::session::Settings;
+use recollex_core::source::{
+    Change, EntryKind, FileClass, Finding, FrameRef, Given, LimitReached, NewerIds, Record, RecordRef, Scanner,
+    Verifier, said,
+};
+use recollex_core::trust::Audience;
+
+use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, Stamp, StoreError};
+use crate::cache;
+use crate::convert;
+use crate::session;
+use crate::tree::{self, Piece, Reader};
+
+/// So many documents may be indexed before they are written down, in case that the rest takes longer than there is time.
+/// Four times as many, and the rest of a file, fit into a segment.
+const UNSAVED_DOCUMENTS: u32 = 12 << 10;
+
+/// Pages that are kept in memory from one search to the next, in bytes.
+const RESIDENT_BYTES: u64 = 128 << 20;
+
+/// The index of a session, once it has been needed.
+#[derive(Clone, Default)]
+pub(crate) struct Shelf(Rc<RefCell<Option<Held>>>);
+
+/// An index at hand.
+struct Held {
+    index: Index,
+    /// Of the catalog it came with, or wrote last; none: there was none.
+    catalog: Option<String>,
+    /// What others have learned cannot be told from what is here any more.
+    is_stale: bool,
+    /// There was no index to go on with, and what there was instead still has to be cleared away.
+    is_new: bool,
+    scratch: Scratch,
+    /// As some callers see it.
+    view: Option<(search::View, Audience)>,
+    /// What is wrong with files, by path: the version, and the findings.
+    faults: BTreeMap<String, (String, Vec<Finding>)>,
+}
+
+/// What decides how records are indexed.
+fn manner(settings: &Settings) -> Vec<u8> {
+    format!("{} {}", settings.record_bytes, settings.header_bytes).into_bytes()
+}
+
+fn stamp(name: &str) -> Option<Stamp> {
+    Some(tree::find(Area::Cache, name).ok()??.stamp)
+}
+
+impl Shelf {
+    /// Answers a query among the files that the caller sees, and says why the answer may be incomplete. A file that changes
+    /// while it is read is an error, or on the `last` try a finding.
+    pub(crate) fn search(
+        &self,
+        settings: &Settings,
+        audience: &Audience,
+        query: &Query,
+        last: bool,
+    ) -> Result<(Ranking, Vec<Finding>), wit::Error> {
+        let mut shelf = self.0.borrow_mut();
+        let held = match shelf.take() {
+            Some(held) if held.is_current() => held,
+            _ => Held::open(settings),
+        };
+        let held = shelf.insert(held);
+        held.take_log();
+        loop {
+            let findings = held.update(settings, audience, last)?;
+            held.save();
+            // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
+            if let Some(ranking) = held.rank(settings, audience, query) {
+                return Ok((ranking, findings));
+            }
+        }
+    }
+}
+
+impl Held {
+    /// Of what the cache has.
+    fn open(settings: &Settings) -> Self {
+        let catalog = stamp(CATALOG);
+        let bytes = catalog.as_ref().and_then(|_| cache::read_all(CATALOG));
+        let mut opening = Opening::new(bytes.as_deref(), &manner(settings));
+        while let Some(Wanted { name, range }) = opening.wanted().cloned() {
+            opening.supply(cache::read_up_to(&name, range));
+        }
+        let index = opening.finish();
+        Self {
+            catalog: catalog.map(|stamp| stamp.token),
+            is_stale: false,
+            is_new: index.log().is_none(),
+            index,
+            scratch: Scratch::default(),
+            view: None,
+            faults: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the cache still has what this came from.
+    fn is_current(&self) -> bool {
+        !self.is_stale && stamp(CATALOG).map(|stamp| stamp.token) == self.catalog
+    }
+
+    /// Takes in what others have learned meanwhile.
+    fn take_log(&mut self) {
+        let Some((name, taken)) = self.index.log() else { return };
+        let length = stamp(&name).map_or(0, |stamp| stamp.size);
+        if length > taken {
+            self.index.take_log(&cache::read_up_to(&name, taken..length).unwrap_or_default());
+        }
+    }
+
+    /// Indexes what is other than the index thinks.
+    fn update(&mut self, settings: &Settings, audience: &Audience, last: bool) -> Result<Vec<Finding>, wit::Error> {
+        let mut entries =
+            tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+        // v2 archives first: where one has a record, an older archive's with the same id is not found.
+        entries.sort_by_key(|entry| !is_v2_path(&entry.path));
+        let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
+        let mut update = Update {
+            verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
+            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str())),
+            twins: Twins::among(&entries),
+            bytes: 0,
+            settings,
+            last,
+        };
+        self.index.begin_survey();
+        update.twins.find_what_to_read(&mut self.index, &entries);
+        let mut findings = Vec::new();
+        for entry in &entries {
+            let found = self.update_file(entry, &mut update)?;
+            if audience.sees(&entry.path) {
+                findings.extend(found);
+            }
+        }
+        for path in self.index.unseen() {
+            self.index.remove(&path);
+            self.faults.remove(&path);
+        }
+        Ok(findings)
+    }
+
+    /// Brings the index up to date with one file. What is wrong with it.
+    fn update_file(&mut self, entry: &Entry, update: &mut Update<'_>) -> Result<Vec<Finding>, wit::Error> {
+        let path = entry.path.as_str();
+        let kind = match entry.kind {
+            FileKind::File => EntryKind::File,
+            FileKind::Symlink => EntryKind::Symlink,
+            FileKind::Special => EntryKind::Special,
+            FileKind::Undecodable => EntryKind::Undecodable,
+            FileKind::Unreadable => EntryKind::Unreadable,
+        };
+        if kind != EntryKind::File {
+            update.verifier.file(path, kind);
+            update.verifier.end(&mut |_, _| {});
+            return Ok(update.verifier.take_findings(usize::MAX));
+        }
+        if !matches!(update.verifier.class(path), FileClass::Archive | FileClass::OlderArchive) {
+            // It has nothing that can be found.
+            return Ok(Vec::new());
+        }
+        let version = update.twins.version(entry);
+        let known = self.index.known(path, &tree::version(&version));
+        let told = self.faults.get(path).filter(|(token, _)| *token == version.token);
+        match (known, told) {
+            (Known::This { faulty: false }, _) => {
+                update.see_twin(entry)?;
+                return Ok(Vec::new());
+            }
+            (Known::This { faulty: true }, Some((_, findings))) => {
+                update.see_twin(entry)?;
+                return Ok(findings.clone());
+            }
+            // What is wrong has to be found out again, and nothing else.
+            (Known::This { faulty: true }, None) => {
+                update.read(entry, |_| Ok(()))?;
+            }
+            (Known::Not, _) => {
+                self.index.replace(path);
+                let is_clean = update.read(entry, |found| add(&mut self.index, path, found))?;
+                if let Some(is_clean) = is_clean {
+                    self.index.finish(path, &tree::version(&version), !is_clean);
+                }
+            }
+        }
+        let findings = update.verifier.take_findings(usize::MAX);
+        if findings.is_empty() {
+            self.faults.remove(path);
+        } else {
+            self.faults.insert(path.to_owned(), (version.token, findings.clone()));
+        }
+        if self.index.unsaved() > UNSAVED_DOCUMENTS {
+            self.save();
+        }
+        Ok(findings)
+    }
+
+    /// Writes down what is new, where there is a workspace.
+    fn save(&mut self) {
+        if !session::workspace_id().is_ok_and(|id| id.is_some()) {
+            return;
+        }
+        let writes = loop {
+            match self.index.save() {
+                Ok(writes) => break writes,
+                Err(missing) => {
+                    self.supply(&missing);
+                }
+            }
+        };
+        for write in writes {
+            match write {
+                Write::Put { name, bytes } => {
+                    let is_written = cache::put(&name, &bytes);
+                    if name == CATALOG {
+                        self.catalog = stamp(CATALOG).filter(|_| is_written).map(|stamp| stamp.token);
+                        self.clear_away();
+                    }
+                }
+                // Another process has added something meanwhile: that is not here, and this is not there.
+                Write::Append { name, length, bytes } => self.is_stale |= !cache::append(&name, length, &bytes),
+                Write::Drop { name } => cache::drop(&name),
+            }
+        }
+    }
+
+    /// Removes what an index of other settings or another version has left, once.
+    fn clear_away(&mut self) {
+        if !core::mem::take(&mut self.is_new) {
+            return;
+        }
+        for entry in tree::list(Area::Cache, DIRECTORY).unwrap_or_default() {
+            if !self.index.keeps(&entry.path) {
+                cache::drop(&entry.path);
+            }
+        }
+    }
+
+    /// False: a segment is damaged, and no part of the index any more.
+    fn supply(&mut self, missing: &MissingPages) -> bool {
+        self.index.wanted(missing).iter().all(|wanted| {
+            let bytes = cache::read(&wanted.name, wanted.range.clone());
+            self.index.supply(wanted, bytes.as_deref())
+        })
+    }
+
+    /// None: something has to be indexed again first.
+    fn rank(&mut self, settings: &Settings, audience: &Audience, query: &Query) -> Option<Ranking> {
+        loop {
+            let view = match self.view.take() {
+                Some((view, of)) if of == *audience && self.index.is_current(&view) => view,
+                _ => self.index.view(&settings.weights, |path| audience.sees(path)),
+            };
+            let ranking = self.index.search(query, &view, &mut self.scratch);
+            self.view = Some((view, audience.clone()));
+            match ranking {
+                Ok(ranking) => {
+                    self.index.shrink(RESIDENT_BYTES);
+                    return Some(ranking);
+                }
+                Err(missing) if !self.supply(&missing) => return None,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Older archives that lie beside a v2 archive with the same ids. Which of their records are found depends on both.
+struct Twins {
+    /// By path of the older archive: stamp of the newer.
+    newer: BTreeMap<String, Stamp>,
+    /// Paths of the newer whose ids have to be known.
+    to_read: BTreeSet<String>,
+}
+
+impl Twins {
+    fn among(entries: &[Entry]) -> Self {
+        let older: BTreeSet<&str> =
+            entries.iter().map(|entry| entry.path.as_str()).filter(|path| !is_v2_path(path)).collect();
+        let twin = |entry: &Entry| {
+            let path = legacy_twin(&entry.path).filter(|path| older.contains(path.as_str()))?;
+            Some((path, entry.stamp.clone()))
+        };
+        Self { newer: entries.iter().filter_map(twin).collect(), to_read: BTreeSet::new() }
+    }
+
+    /// What an entry's records depend on.
+    fn version(&self, entry: &Entry) -> Stamp {
+        match self.newer.get(&entry.path) {
+            Some(newer) => Stamp {
+                size: entry.stamp.size,
+                token: format!("{}+{}:{}", entry.stamp.token, newer.size, newer.token),
+                racy: entry.stamp.racy || newer.racy,
+            },
+            None => entry.stamp.clone(),
+        }
+    }
+
+    /// Of v2 archives beside an older one that has to be indexed, the ids have to be known.
+    fn find_what_to_read(&mut self, index: &mut Index, entries: &[Entry]) {
+        if self.newer.is_empty() {
+            return;
+        }
+        let stale: BTreeSet<&str> = entries
+            .iter()
+            .filter(|entry| self.newer.contains_key(&entry.path))
+            .filter(|entry| index.known(&entry.path, &tree::version(&self.version(entry))) == Known::Not)
+            .map(|entry| entry.path.as_str())
+            .collect();
+        let is_beside = |entry: &&Entry| legacy_twin(&entry.path).is_some_and(|older| stale.contains(older.as_str()));
+        self.to_read = entries.iter().filter(is_beside).map(|entry| entry.path.clone()).collect();
+    }
+}
+
+/// An index being brought up to date.
+struct Update<'s> {
+    verifier: Verifier,
+    /// Which records of older archives have a frame in their place.
+    newer: NewerIds,
+    twins: Twins,
+    /// Text that was indexed.
+    bytes: u64,
+    settings: &'s Settings,
+    last: bool,
+}
+
+impl Update<'_> {
+    /// Takes note of the ids of an archive that is in the index already, if somebody has to know them.
+    fn see_twin(&mut self, entry: &Entry) -> Result<(), wit::Error> {
+        if !self.twins.to_read.contains(&entry.path) {
+            return Ok(());
+        }
+        let Self { newer, settings, last, .. } = self;
+        let mut scanner = Scanner::new(Some(Location::of_path(&entry.path)), &settings.limits());
+        let mut see = |frame: &FrameRef<'_>| newer.see(&entry.path, RecordRef::Frame(frame));
+        let mut reader = Reader::listed(entry);
+        loop {
+            match reader.next() {
+                Ok(Some(Piece::Text(text))) => scanner.push_text(&text, &mut see),
+                Ok(Some(Piece::Bytes(bytes))) => scanner.push_bytes(&bytes, &mut see),
+                Err(StoreError::Changed) if !*last => {
+                    return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        scanner.finish(&mut see);
+        Ok(())
+    }
+
+    /// Reads a file and hands on what can be found in it. Whether nothing is wrong with it; none: it could not be read to
+    /// its end.
+    fn read(
+        &mut self,
+        entry: &Entry,
+        mut found: impl FnMut(RecordRef<'_>) -> Result<(), LimitReached>,
+    ) -> Result<Option<bool>, wit::Error> {
+        let Self { verifier, newer, bytes, settings, last, .. } = self;
+        verifier.file(&entry.path, EntryKind::File);
+        let mut full = None;
+        let mut take = |path: &str, record: RecordRef<'_>| {
+            newer.see(path, record);
+            let counts = match record {
+                RecordRef::Frame(_) => true,
+                RecordRef::Legacy(legacy) => legacy.stands_alone() && !newer.supersedes(legacy),
+            };
+            if full.is_some() || !counts {
+                return;
+            }
+            // What counts is text that can be found, and not what a damaged file holds.
+            *bytes = bytes.saturating_add(record.text().len() as u64);
+            full = match *bytes > settings.index_bytes {
+                true => Some(LimitReached {
+                    name: "limits.index-bytes",
+                    allowed: settings.index_bytes,
+                    asked: *bytes,
+                    subject: Some("sources".to_owned()),
+                }),
+                false => found(record).err(),
+            };
+        };
+        let mut reader = Reader::listed(entry);
+        let outcome = loop {
+            match reader.next() {
+                Ok(Some(Piece::Text(text))) => verifier.push_text(&text, &mut take),
+                Ok(Some(Piece::Bytes(bytes))) => verifier.push_bytes(&bytes, &mut take),
+                Ok(None) => break verifier.end(&mut take).map(|outcome| outcome.clean),
+                Err(StoreError::Changed) if !*last => {
+                    return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
+                }
+                Err(error) => {
+                    verifier.unreadable(&convert::in_words(&error));
+                    break None;
+                }
+            }
+        };
+        match full {
+            Some(limit) => Err(convert::limit(limit)),
+            None => Ok(outcome),
+        }
+    }
+}
+
+/// Adds a record to the index.
+fn add(index: &mut Index, path: &str, found: RecordRef<'_>) -> Result<(), LimitReached> {
+    let record = match found {
+        RecordRef::Frame(frame) => Record::new(path, frame),
+        RecordRef::Legacy(legacy) if legacy.is_record() => Record::of_legacy(path, legacy),
+        RecordRef::Legacy(legacy) => Record::of_mention(path, legacy),
+    };
+    let text = said_in(found, &record);
+    let place = match found {
+        RecordRef::Frame(frame) => Place::of_frame(frame, text),
+        RecordRef::Legacy(legacy) => {
+            let header = (legacy.text.len() - text.len()) as u64;
+            let length = record.length.saturating_sub(header);
+            Place { offset: record.offset, header, length, line: record.line }
+        }
+    };
+    index.add(path, &Document::of_record(&record, text, place)).map_err(|full| LimitReached {
+        name: "search.documents",
+        allowed: u64::from(full.documents),
+        asked: u64::from(full.documents).saturating_add(1),
+        subject: None,
+    })
+}
+
+/// What of a record is searched and shown.
+pub(crate) fn said_in<'r>(found: RecordRef<'r>, record: &Record) -> &'r str {
+    match found {
+        RecordRef::Frame(frame) => said(frame.record, frame.time, frame.label),
+        RecordRef::Legacy(legacy) if legacy.is_record() => said(legacy.text, &record.time, &record.label),
+        RecordRef::Legacy(legacy) => legacy.text,
+    }
+}
+
+/// The log of the index in the cache, for those who change archives: what becomes of them is told to it, without opening the
+/// index.
+pub(crate) struct IndexLog<'s> {
+    settings: &'s Settings,
+    catalog: Vec<u8>,
+    name: String,
+    length: u64,
+}
+
+impl<'s> IndexLog<'s> {
+    /// None: there is no index, or its log is full.
+    pub(crate) fn open(settings: &'s Settings) -> Option<Self> {
+        let catalog = cache::read_all(CATALOG)?;
+        let name = search::log_of(&catalog, &manner(settings))?;
+        let length = stamp(&name).map_or(0, |stamp| stamp.size);
+        (length <= LOG_BYTES).then_some(Self { settings, catalog, name, length })
+    }
+
+    /// Something was added to an archive that had so many documents.
+    pub(crate) fn added(&mut self, change: &Change, documents: u64, before: Option<&Stamp>, after: &Stamp) {
+        if self.length > LOG_BYTES {
+            return;
+        }
+        let mut extension = Extension::new(&change.path, documents, before.map(tree::version).as_ref());
+        let keep = usize::try_from(self.settings.record_bytes).unwrap_or(usize::MAX);
+        let location = Location::of_path(&change.path);
+        let mut scanner = Scanner::resume(location, change.from, &self.settings.limits()).keep_records(keep);
+        let mut add = |frame: &FrameRef<'_>| {
+            let text = said(frame.record, frame.time, frame.label);
+            let record = Record::new(&change.path, frame);
+            extension.add(&Document::of_record(&record, text, Place::of_frame(frame, text)));
+        };
+        scanner.push_text(&change.text, &mut add);
+        scanner.finish(&mut add);
+        self.write(extension, after);
+    }
+
+    /// An archive of so many documents was changed without a change to anything that the index knows.
+    pub(crate) fn touched(&mut self, path: &str, documents: u64, before: &Stamp, after: &Stamp) {
+        self.write(Extension::new(path, documents, Some(&tree::version(before))), after);
+    }
+
+    fn write(&mut self, extension: Extension, after: &Stamp) {
+        let write = extension.finish(&self.catalog, &manner(self.settings), self.length, &tree::version(after));
+        let Some(Write::Append { name, length, bytes }) = write else { return };
+        // If somebody was faster, nothing more is said, and the archives are indexed when they are searched next.
+        self.length = match name == self.name && cache::append(&name, length, &bytes) {
+            true => length.saturating_add(bytes.len() as u64),
+            false => u64::MAX,
+        };
+    }
+}
