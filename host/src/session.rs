@@ -15,7 +15,7 @@ use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
     self, Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Excerpt, GrepQuery,
     GuestSession, ImportOptions, ImportedConversation, Initialised, Listing, Matches, NumberedTurn, Promotion, Query,
-    ReferencedBlocks, Report, Scope, Setting, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
+    ReferencedBlocks, Refreshed, Report, Scope, Setting, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
     UpdateOptions, Updated,
 };
 use crate::call::{self, Metered as _};
@@ -278,6 +278,14 @@ impl Session {
     /// As [`Session::init`].
     pub fn repair(&mut self, dry_run: bool) -> Result<Updated, Error> {
         self.call(|guest, store, session| guest.call_repair(store, session, dry_run))
+    }
+
+    /// Notices that somebody has edited topics by hand: makes views anew, and tells what is wrong. Waits for nobody.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn refresh(&mut self) -> Result<Refreshed, Error> {
+        self.call(|guest, store, session| guest.call_refresh(store, session))
     }
 
     /// The view that every prompt holds; none if there is none.

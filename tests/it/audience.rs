@@ -56,6 +56,7 @@ const ROWS: &[(&str, Ask)] = &[
     ("widen-audience", |session| vec![shown(session.widen_audience("sources/secret"))]),
     ("update", update),
     ("repair", |session| vec![shown(session.repair(true)), shown(session.repair(false))]),
+    ("refresh", |session| vec![shown(session.refresh())]),
     ("core", |session| vec![shown(session.core())]),
     ("get-section", |session| {
         let asked = PATHS.iter().flat_map(|path| ["Plan", "Health"].map(|heading| (*path, heading)));

@@ -8,6 +8,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod damage;
+mod hand_edits;
 mod history;
 mod home;
 mod identity;

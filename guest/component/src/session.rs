@@ -8,6 +8,7 @@ use recollex_core::source::{Batch, BatchError, NumberedBatch, Plan, Tier};
 use recollex_core::table::FileTable;
 use recollex_core::time::Zone;
 use recollex_core::trust::{Verb, authorise, keep_to_caller};
+use recollex_core::views::CORE_FILE;
 
 use crate::audience;
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -75,6 +76,14 @@ impl Session {
     /// All files there are, hidden ones too, with what is known of them.
     pub(crate) fn state(&self) -> Result<State, wit::Error> {
         Ok(self.survey(&View::of(Tier::Owner)?, Depth::Revision, self.files())?.state())
+    }
+
+    /// What is wrong with topics, and with a `core.md` of hand.
+    pub(crate) fn topic_findings(&self) -> Result<Vec<wit::Finding>, wit::Error> {
+        let (_, findings, _) = self.survey(&self.view()?, Depth::Findings, self.files())?.finish();
+        let is_of_topics = |path: &str| path.starts_with("topics/") || path == CORE_FILE;
+        let findings = findings.into_iter().filter(|finding| finding.path.as_deref().is_some_and(is_of_topics));
+        Ok(findings.map(convert::finding).collect())
     }
 
     /// The error for a commit that did not happen; a conflict carries the fresh revision.
@@ -241,6 +250,10 @@ impl wit::GuestSession for Session {
 
     fn repair(&self, dry_run: bool) -> Result<wit::Updated, wit::Error> {
         update::repair(self, dry_run)
+    }
+
+    fn refresh(&self) -> Result<wit::Refreshed, wit::Error> {
+        update::refresh(self)
     }
 
     fn core(&self) -> Result<Option<wit::CoreView>, wit::Error> {

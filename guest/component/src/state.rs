@@ -2,11 +2,12 @@
 //!
 //! Knows paths and digests, and which of them views are made of. How they are found out the survey knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::digest::Digest;
 use recollex_core::ids::{Revision, RevisionBuilder, is_derived_path};
 use recollex_core::table::FileTable;
+use recollex_core::views::CORE_FILE;
 
 use crate::bindings::recollex::memory::store::{Area, Entry, Stamp};
 use crate::survey::RUNTIME_FILE;
@@ -101,13 +102,29 @@ impl State {
 
     /// Names what views are made of, and the views: while it stays the same, they need not be made again.
     pub(crate) fn views_key(&self) -> Option<Revision> {
-        self.revision_of(|path| path.starts_with(TOPICS) || is_derived_path(path) || path == RUNTIME_FILE.1)
+        self.revision_of(|path| path.starts_with(TOPICS) || is_view(path) || path == RUNTIME_FILE.1)
     }
 
+    /// Names the views alone.
+    pub(crate) fn derived_key(&self) -> Option<Revision> {
+        self.revision_of(is_view)
+    }
+
+    /// Names these files as they are; where there is none, that.
+    pub(crate) fn key_of(&self, paths: &BTreeSet<String>) -> Option<Revision> {
+        self.revision_of(|path| paths.contains(path))
+    }
+
+    /// The revision of the files that count.
     fn revision_of(&self, counts: impl Fn(&str) -> bool) -> Option<Revision> {
         let counted = self.digests.iter().filter(|(path, _)| counts(path));
         let known: Option<Vec<(&str, Digest)>> =
             counted.map(|(path, digest)| Some((path.as_str(), (*digest)?))).collect();
         known.map(Revision::of)
     }
+}
+
+/// Whether a file is made of topics.
+fn is_view(path: &str) -> bool {
+    is_derived_path(path) || path == CORE_FILE
 }

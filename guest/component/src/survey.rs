@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder, TopicPath};
-use recollex_core::session::{core_not_a_topic, stale_view, topic_findings};
+use recollex_core::session::{core_not_a_topic, stale_view, topic_findings, unmended};
 use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Severity, Summary, Verifier};
 use recollex_core::table::{FILE_TABLE, FileState, FileTable};
 use recollex_core::topic::{Check, TopicRef};
@@ -403,13 +403,19 @@ impl Verification {
         Self { session, survey: RefCell::new(survey), troubles: RefCell::new(troubles), is_troubled }
     }
 
-    /// Holds the views against the topics, once all was read.
+    /// Holds the views against the topics, and looks what of these cannot be put in order, once all was read.
     fn look_at_views(&self, survey: &mut Survey) {
         if !survey.whole || !survey.view.is_everything() {
             return;
         }
-        match update::stale_views(&self.session) {
-            Ok(paths) => paths.iter().for_each(|path| survey.verifier.tell(stale_view(path))),
+        let told = update::stale_views(&self.session).and_then(|paths| {
+            paths.iter().for_each(|path| survey.verifier.tell(stale_view(path)));
+            let faults = update::unmended_topics(&self.session)?;
+            faults.iter().filter_map(unmended).for_each(|finding| survey.verifier.tell(finding));
+            Ok(())
+        });
+        match told {
+            Ok(()) => {}
             Err(error) => {
                 let (wit::Error::Store(problem) | wit::Error::Invalid(problem)) = error else { return };
                 survey.verifier.unread("topics", &problem.message);

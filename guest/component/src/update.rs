@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::digest::{Digest, FileHasher};
-use recollex_core::ids::{FlatRevision, SourceRef, TopicPath, is_derived_path, path_order};
+use recollex_core::ids::{FlatRevision, Revision, SourceRef, TopicPath, is_derived_path, path_order};
+use recollex_core::session::Settings;
 use recollex_core::source::{Batch, NewRecord, Plan as ArchivePlan, Tier};
-use recollex_core::table::{FileState, TopicNote};
-use recollex_core::topic::edit::{Edit as TopicEdit, Evidence as _, Planned};
+use recollex_core::table::{FileState, TopicEntry, TopicNote};
+use recollex_core::topic::edit::{Edit as TopicEdit, EditFault, Evidence as _, Planned};
 use recollex_core::trust::{Verb, keep_to_caller};
 use recollex_core::update::{Caller, Draft, Fault, Plan, Provenance, Rejection, Request, WithQuoted, Workspace};
 use recollex_core::views::{
@@ -74,6 +75,36 @@ pub(crate) fn stale_views(session: &Session) -> Result<Vec<String>, wit::Error> 
     Ok(writes.into_iter().map(|write| write.path).collect())
 }
 
+/// Why topics that somebody has edited cannot be put in order.
+pub(crate) fn unmended_topics(session: &Session) -> Result<Vec<EditFault>, wit::Error> {
+    let ground = Ground::read(session)?;
+    let is_faulty = |path: &&TopicPath| ground.topics.table.entry(path).is_some_and(|entry| !entry.is_sound());
+    let mut left: BTreeSet<TopicPath> = ground.topics.paths().filter(is_faulty).cloned().collect();
+    let (_, faults) = ground.mend(&mut left)?;
+    Ok(faults)
+}
+
+/// Makes views anew if somebody has edited topics by hand since, and says what is wrong with topics.
+pub(crate) fn refresh(session: &Session) -> Result<wit::Refreshed, wit::Error> {
+    session.allow(Verb::Refresh)?;
+    let mut refreshed = wit::Refreshed { edited: false, changed_files: Vec::new(), findings: Vec::new() };
+    let state = session.state()?;
+    // Where nobody knows of which topics the views are, they may be another program's: no reader changes them.
+    let Some(made) = Made::read() else { return Ok(refreshed) };
+    if Some(made.of) == state.views_key() || Some(made.views) != state.derived_key() {
+        return Ok(refreshed);
+    }
+    refreshed.edited = true;
+    let hurried = Session { settings: Settings { lock_wait_ms: 0, ..session.settings.clone() }, ..session.clone() };
+    let nothing = |ground: &mut Ground<'_>| Ok(Wanted::nothing(ground.revision()?));
+    // Views that cannot be made now are made the next time; the faults of topics are told all the same.
+    if let Ok(updated) = transact(&hurried, "refresh", "views anew", false, nothing) {
+        refreshed.changed_files = updated.changed_files;
+    }
+    refreshed.findings = session.topic_findings()?;
+    Ok(refreshed)
+}
+
 /// A `core.md` that somebody wrote by hand and that is no topic is kept as evidence, before its place is needed (D28).
 fn keep_hand_core(session: &Session) -> Result<(), wit::Error> {
     let is_there = |path| tree::find(Area::Tree, path).map_err(|error| convert::store_error(error, Some(path)));
@@ -113,7 +144,47 @@ struct Wanted {
     /// What is appended to archives, with what is known of them.
     archive: ArchivePlan,
     archives: BTreeMap<String, Archive>,
+    /// All views are to be made anew, whatever is known of them.
+    views_anew: bool,
     answer: wit::Updated,
+}
+
+impl Wanted {
+    /// Nothing but that views are right.
+    fn nothing(revision: String) -> Self {
+        Self {
+            topics: BTreeMap::new(),
+            archive: ArchivePlan::default(),
+            archives: BTreeMap::new(),
+            views_anew: false,
+            answer: empty_answer(revision),
+        }
+    }
+}
+
+/// Of what this program made the views last.
+struct Made {
+    /// Topics, views and order, as they were then.
+    of: Revision,
+    /// The views.
+    views: Revision,
+    /// The archives that `topics/core.md` cites: what of them may be built on decides what is in `core.md`.
+    evidence: String,
+}
+
+impl Made {
+    /// None: nobody knows.
+    fn read() -> Option<Self> {
+        let text = String::from_utf8(cache::read_all(VIEWS)?).ok()?;
+        let mut lines = text.lines();
+        let mut revision = || Revision::parse(lines.next()?);
+        let (of, views) = (revision()?, revision()?);
+        Some(Self { of, views, evidence: lines.next()?.to_owned() })
+    }
+
+    fn write(&self) -> String {
+        format!("{}\n{}\n{}\n", self.of, self.views, self.evidence)
+    }
 }
 
 /// A workspace as it is read for one try.
@@ -232,7 +303,7 @@ impl<'s> Ground<'s> {
         let plan = plan.map_err(rejected)?;
         self.keep_hidden(&plan)?;
         let answer = answer(&plan, revision);
-        Ok(Wanted { topics: plan.topics().clone(), archive, archives, answer })
+        Ok(Wanted { topics: plan.topics().clone(), archive, archives, views_anew: false, answer })
     }
 
     /// Topics that this caller does not see are not theirs to change, whatever they say of them.
@@ -246,9 +317,21 @@ impl<'s> Ground<'s> {
     /// All topics in order, as far as they can be: what has faults is left as it is.
     fn plan_repair(&mut self) -> Result<Wanted, wit::Error> {
         let mut left: BTreeSet<TopicPath> = self.topics.paths().cloned().collect();
-        let planned = loop {
-            let mut edit = TopicEdit::default();
-            for path in &left {
+        let (planned, _) = self.mend(&mut left)?;
+        let mut wanted = Wanted::nothing(self.revision()?);
+        wanted.answer.block_ids = planned.blocks.iter().map(block_id).collect();
+        wanted.answer.evidence_ids = planned.footnotes.iter().map(evidence_id).collect();
+        wanted.topics = planned.topics;
+        wanted.views_anew = true;
+        Ok(wanted)
+    }
+
+    /// These topics in order, and why others of them cannot be: those are taken out of `left`.
+    fn mend(&self, left: &mut BTreeSet<TopicPath>) -> Result<(Planned, Vec<EditFault>), wit::Error> {
+        let mut told = Vec::new();
+        loop {
+            let mut edit = TopicEdit { mend: true, ..TopicEdit::default() };
+            for path in left.iter() {
                 if let Some(text) = self.topics.read(path)? {
                     edit.topics.insert(path.clone(), Some(text));
                 }
@@ -258,21 +341,18 @@ impl<'s> Ground<'s> {
             self.topics.check()?;
             self.archives.check()?;
             let faults = match planned {
-                Ok(planned) => break planned,
+                Ok(planned) => return Ok((planned, told)),
                 Err(faults) => faults,
             };
             let before = left.len();
-            for fault in faults {
+            for fault in &faults {
                 left.remove(&fault.path);
             }
+            told.extend(faults);
             if left.len() == before {
-                break Planned::default();
+                return Ok((Planned::default(), told));
             }
-        };
-        let mut answer = empty_answer(self.revision()?);
-        answer.block_ids = planned.blocks.iter().map(block_id).collect();
-        answer.evidence_ids = planned.footnotes.iter().map(evidence_id).collect();
-        Ok(Wanted { topics: planned.topics, archive: ArchivePlan::default(), archives: BTreeMap::new(), answer })
+        }
     }
 
     /// What the caller calls this state.
@@ -307,14 +387,16 @@ impl<'s> Ground<'s> {
 
     /// Adds the views that follow from what is wanted.
     fn prepare(mut self, wanted: Wanted) -> Result<Prepared<'s>, wit::Error> {
-        let Wanted { mut topics, archive, archives, mut answer } = wanted;
+        let Wanted { mut topics, archive, archives, views_anew, mut answer } = wanted;
         // No view knows of a topic that was only supposed to be there.
-        let anew = self.promoted.is_some() || !self.views_are_new();
+        let made = Made::read().filter(|made| !views_anew && self.promoted.is_none() && self.is_now(&made.of));
         if let Some((path, text)) = self.promoted.take() {
             topics.entry(path).or_insert(Some(text));
         }
-        let (notes, mut writes) =
-            if anew { self.derive_anew(&topics, &archive)? } else { self.derive(&topics, &archive)? };
+        let (notes, mut writes) = match made {
+            Some(made) => self.derive(&topics, &archive, &made)?,
+            None => self.derive_anew(&topics, &archive)?,
+        };
         for (path, content) in &topics {
             writes.push(self.write(Area::Tree, path.as_str(), content.clone()));
         }
@@ -326,10 +408,16 @@ impl<'s> Ground<'s> {
         Ok(Prepared { ground: self, topics, notes, writes, archive, archives, answer })
     }
 
-    /// Whether nobody has changed topics or views since these were made.
-    fn views_are_new(&self) -> bool {
-        let key = self.state.views_key().map(|key| key.to_string());
-        key.is_some_and(|key| cache::read_all(VIEWS).is_some_and(|kept| kept == key.as_bytes()))
+    /// Whether nobody has changed topics or views since.
+    fn is_now(&self, of: &Revision) -> bool {
+        self.state.views_key().as_ref() == Some(of)
+    }
+
+    /// Names the archives that `topics/core.md` cites, as they are.
+    fn core_evidence(&self) -> String {
+        let entry = TopicPath::parse(CORE_TOPIC).ok().and_then(|path| self.topics.table.entry(&path));
+        let archives: BTreeSet<String> = entry.iter().flat_map(TopicEntry::archives).collect();
+        self.state.key_of(&archives).map(|key| key.to_string()).unwrap_or_default()
     }
 
     /// What follows from topics as they shall be, where the views are those of the topics as they are.
@@ -337,6 +425,7 @@ impl<'s> Ground<'s> {
         &mut self,
         topics: &BTreeMap<TopicPath, Option<String>>,
         archive: &ArchivePlan,
+        made: &Made,
     ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
         let evidence = WithQuoted::new(&archive.records, &self.archives);
         // The views are of these topics, so that each of their units has a number.
@@ -344,7 +433,7 @@ impl<'s> Ground<'s> {
         let changed = topics.iter().map(|(path, text)| (path.clone(), text.as_deref())).collect();
         let limits = self.session.settings.views;
         let mut derivation = Derivation::of_change(&self.topics.table, changed, &evidence, &order, limits);
-        if !archive.changes.is_empty() {
+        if !archive.changes.is_empty() || made.evidence.is_empty() || made.evidence != self.core_evidence() {
             derivation = derivation.with_core();
         }
         let mut text = |path: &TopicPath| self.topics.text(path).map(Cow::Borrowed);
@@ -455,10 +544,10 @@ impl<'s> Ground<'s> {
 
     /// Remembers of which state the views are.
     fn keep_views_key(&self) {
-        if let Some(key) = self.state.views_key()
+        if let (Some(of), Some(views)) = (self.state.views_key(), self.state.derived_key())
             && workspace_id().is_ok_and(|id| id.is_some())
         {
-            cache::put(VIEWS, key.to_string().as_bytes());
+            cache::put(VIEWS, Made { of, views, evidence: self.core_evidence() }.write().as_bytes());
         }
     }
 }

@@ -190,7 +190,8 @@ pub enum Verb {
     Audience(Audience),
     /// State of memory in figures
     ///
-    /// Takes no lock and changes nothing of memory; the directory `.scriptorium-recollex`, a cache, may be refreshed.
+    /// Changes nothing of memory, except that views are made anew where somebody has edited topics by hand; the directory
+    /// `.scriptorium-recollex`, a cache, may be refreshed.
     Status,
     /// Copy the workspace to one file, as it is at one moment
     ///

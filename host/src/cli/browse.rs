@@ -18,7 +18,7 @@ struct Rest {
 
 /// Runs the verb. Pages are asked for one after the other and written as they come.
 pub fn run(args: &Browse, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let (mut shown, mut truncated) = (0_u64, false);
     if context.out.json {
         // The first page decides between a result and an error: only then does the document begin.

@@ -8,13 +8,18 @@ use recollex::history;
 use recollex::lock::{FileLock, Lock as _};
 use recollex::store::Guard;
 use recollex::types;
-use recollex::workspace::Status;
+use recollex::workspace::{Refreshed, Status};
 use recollex::{Error, Medium, OpenOptions, Runtime, RuntimeOptions, Session};
 
 use super::args::{Global, Tier};
 use super::config::{Origin, Setup};
 use super::failure::Failure;
 use super::output::{Output, Remarks};
+use super::status::place;
+use super::terminal::count;
+
+/// So many things that are wrong with edited topics are told before something else is answered.
+const EDITS_TOLD: usize = 5;
 
 /// The component's reason for a time zone that is none.
 const UNKNOWN_ZONE: &str = "unknown-time-zone";
@@ -106,6 +111,39 @@ impl Context {
         // Second, because memory that is off is told before anything is looked at.
         self.setup.check_workspace()?;
         Ok(session)
+    }
+
+    /// The same for a verb that reads: what a person has edited by hand is noticed first, and what is wrong is told. Nothing
+    /// about that keeps the verb from its answer.
+    pub fn reading_session(&self) -> Result<Session, Failure> {
+        let mut session = self.session()?;
+        let findings = self.notice_edits(&mut session);
+        for finding in findings.iter().take(EDITS_TOLD) {
+            let place = place(finding.path.as_deref(), finding.line);
+            self.remarks.warn(&format!("{place}{} [{}]", finding.message, finding.code));
+        }
+        if !findings.is_empty() {
+            self.remarks.hint("All of it: recollex verify. What can be put in order safely: recollex verify --fix");
+        }
+        Ok(session)
+    }
+
+    /// If a person has edited topics by hand since this program made the views, makes them anew. What is wrong with topics then.
+    pub fn notice_edits(&self, session: &mut Session) -> Vec<types::Finding> {
+        if matches!(self.global.tier, Tier::Paired) || self.is_absent() {
+            return Vec::new();
+        }
+        let Ok(Refreshed { edited, changed_files, findings }) = self.time("refresh", || session.refresh()) else {
+            return Vec::new();
+        };
+        if edited {
+            let views = match changed_files.len() as u64 {
+                0 => String::new(),
+                files => format!("; {} made anew", count(files, "file was", "files were")),
+            };
+            self.remarks.hint(&format!("Topics were edited by hand{views}."));
+        }
+        findings
     }
 
     /// Whether this call's workspace is not there at all.

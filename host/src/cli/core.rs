@@ -32,7 +32,7 @@ struct Document<'a> {
 
 /// Runs the verb.
 pub fn run(context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let Some(view) = context.time("core", || session.core())? else {
         context.hint("There is no core.md: it is made of topics/core.md, once that says something.");
         return Ok(Exit::NOTHING);

@@ -22,7 +22,7 @@ struct Document<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     if args.block.is_some() || args.heading.is_some() {
         let part = context.time("get", || match (&args.block, &args.heading) {
             (Some(block), _) => session.get_block(block),

@@ -28,7 +28,7 @@ struct Found<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Grep, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let query = GrepQuery {
         pattern: args.pattern.clone(),
         regex: args.regex,

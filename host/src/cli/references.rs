@@ -50,7 +50,7 @@ pub fn run(args: &References, context: &Context) -> Result<Exit, Failure> {
     })?;
     let reference = |one: Given| BlockReference { workspace: one.workspace_id, block: one.memory_id };
     let references: Vec<BlockReference> = given.unwrap_or_default().into_iter().map(reference).collect();
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let shown = context.time("references", || session.references(&references, args.max_chars.unwrap_or(0)))?;
     if context.out.json {
         let blocks = shown.blocks.iter().map(Block::from).collect();

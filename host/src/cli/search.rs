@@ -23,7 +23,7 @@ struct Document<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let query = query(args);
     let answer = match context.time("search", || session.search(&query)) {
         Ok(answer) => answer,

@@ -28,6 +28,8 @@ struct Document<'a> {
 /// Runs the verb.
 pub fn run(context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
+    // What is wrong with topics is among the reasons below.
+    context.notice_edits(&mut session);
     let status = context.time("status", || session.status())?;
     let root = context.setup.workspace.display().to_string();
     if context.out.json {

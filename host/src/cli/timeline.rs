@@ -33,7 +33,7 @@ impl<'a> From<&'a TimelineEntry> for Entry<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Timeline, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
     let page = context.time("timeline", || session.timeline(from, to, args.max.unwrap_or(0)))?;
     let out = &context.out;

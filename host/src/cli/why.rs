@@ -55,7 +55,7 @@ struct BacklinkView<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Why, context: &Context) -> Result<Exit, Failure> {
-    let mut session = context.session()?;
+    let mut session = context.reading_session()?;
     let block = args.block.trim_start_matches('^');
     let account = context.time("why", || session.why(block))?;
     if context.out.json {

@@ -37,8 +37,8 @@ use bindings::exports::recollex::memory::workspace::{
     Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Error, Excerpt, Finding, GrepQuery,
     Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing,
     Initialised, Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query,
-    ReferencedBlocks, Report, Session, Status, StructurePage, TimelinePage, Turn, UnpairedMessage, UpdateOptions,
-    Updated, Verification,
+    ReferencedBlocks, Refreshed, Report, Session, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
+    UpdateOptions, Updated, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -248,6 +248,10 @@ impl GuestSession for HostileSession {
 
     fn why(&self, _block: String) -> Result<Account, Error> {
         Err(unknown("why"))
+    }
+
+    fn refresh(&self) -> Result<Refreshed, Error> {
+        Err(unknown("refresh"))
     }
 
     fn structure(

@@ -4,6 +4,7 @@
 
 use crate::source::{Finding, FindingCode, Severity};
 use crate::text::excerpt;
+use crate::topic::edit::{EditFault, EditReason};
 use crate::topic::{Check, Fault};
 use crate::views::{CORE_FILE, CORE_TOPIC};
 
@@ -47,6 +48,22 @@ pub fn topic_findings(
     }
     findings.sort_by_key(|finding| finding.line);
     findings
+}
+
+/// Why a topic that somebody has edited by hand cannot be put in order, where that is no fault of the topic by itself: such are
+/// told by [`topic_findings`].
+#[must_use]
+pub fn unmended(fault: &EditFault) -> Option<Finding> {
+    let reason = fault.reason;
+    EditReason::OWN.contains(&reason).then(|| Finding {
+        code: reason.as_str(),
+        severity: Severity::Warning,
+        path: Some(fault.path.to_string()),
+        line: Some(fault.line as u64),
+        subject: Some(excerpt(fault.subject.as_bytes())),
+        excerpt: None,
+        message: format!("this topic cannot be put in order: {}. {}", reason.what(), reason.remedy()),
+    })
 }
 
 /// A view that is not what its topics make of it.

@@ -450,7 +450,7 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
     }
 }
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Whether a paragraph without an id is of the older kind: it cites, nothing comes behind its last citation, and every
 /// label has an older id's form.

@@ -55,12 +55,12 @@ impl<'a> SourceTarget<'a> {
 
     /// The same, and the path within the workspace of the archive that a place leads to.
     pub(super) fn locate(
-        self,
+        &self,
         topic: &TopicPath,
         sources: &(impl Sources + ?Sized),
     ) -> Option<(SourceRef, Option<String>)> {
         match self {
-            Self::Handle(handle) => Some((handle, None)),
+            Self::Handle(handle) => Some((handle.clone(), None)),
             Self::Place { path, fragment } => {
                 let find = |archive: &str| Some((sources.record_at(archive, fragment)?, Some(archive.to_owned())));
                 let record = Self::archive(path, topic, find);
@@ -69,6 +69,21 @@ impl<'a> SourceTarget<'a> {
             }
             Self::Other => None,
         }
+    }
+
+    /// What a place named before its file was moved: the record with that anchor in the archive which the path names from
+    /// `sources/` on, wherever it led.
+    pub(super) fn locate_moved(&self, sources: &(impl Sources + ?Sized)) -> Option<(SourceRef, Option<String>)> {
+        let Self::Place { path, fragment } = self else { return None };
+        let find = |path: &str| {
+            let starts = path.match_indices("sources/").map(|(at, _)| at);
+            let mut parts = starts.filter(|at| *at == 0 || path.as_bytes().get(at - 1) == Some(&b'/'));
+            parts.find_map(|at| {
+                let archive = path.get(at..)?;
+                Some((SourceRef::Record(sources.record_at(archive, fragment)?), Some(archive.to_owned())))
+            })
+        };
+        find(path).or_else(|| find(&decode(path)?))
     }
 
     /// What `find` makes of the path within the workspace that `path` leads to, as it is written and, failing that, percent
@@ -103,6 +118,21 @@ mod tests {
     fn resolve(target: &str) -> Option<String> {
         let topic = TopicPath::parse("topics/x/a.md").expect("a topic");
         SourceTarget::parse(target).resolve(&topic, &Archive).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn places_of_files_that_moved() {
+        let moved =
+            |target: &str| SourceTarget::parse(target).locate_moved(&Archive).map(|(found, _)| found.to_string());
+        for target in
+            ["sources/p/_v2/t.md#source-1", "../sources/p/_v2/t.md#source-1", "x/../../../sources/p/_v2/t.md#source-1"]
+        {
+            assert_eq!(moved(target).as_deref(), Some("p/t/m"), "{target}");
+        }
+        assert_eq!(moved("../sources/p/_v2/a%2520b.md#source-2").as_deref(), Some("p/a b/m"));
+        for target in ["../resources/p/_v2/t.md#source-1", "../sources/p/_v2/t.md#source-9", "p/t/m", "D1:2"] {
+            assert_eq!(moved(target), None, "{target}");
+        }
     }
 
     #[test]

@@ -118,6 +118,8 @@ verbs! {
     Update = "update" needs SourceAppend;
     /// Puts topics and views in order.
     Repair = "repair" needs Manage;
+    /// Makes views anew after somebody has edited topics by hand.
+    Refresh = "refresh" needs Manage;
     /// What every prompt holds.
     Core = "core" needs MemoryRead;
     /// Looks words up.

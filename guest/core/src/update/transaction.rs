@@ -210,6 +210,7 @@ impl Draft {
                 offered
             }),
             quoted: self.quoted.clone(),
+            mend: false,
         };
         let planned = plan_edit(&edit, workspace.committed, &evidence)
             .map_err(|faults| Rejection::Refused(faults.into_iter().map(Fault::of_edit).collect()))?;

@@ -439,6 +439,13 @@ impl<'b> TopicEntry<'b> {
         self.refs.iter().map(|one| one.name.text).collect()
     }
 
+    /// Paths of the archives that its links to records lead to, those without the record included; some come several times. A
+    /// handle names none.
+    pub fn archives(&self) -> impl Iterator<Item = String> {
+        let found = self.refs.iter().filter_map(Ref::archive);
+        found.chain(self.missing.iter().map(|(path, _)| (*path).to_owned()))
+    }
+
     /// What the archives answered when it was read, so that it can be read again without asking them.
     pub fn sources(&self) -> Answers {
         let found = self.refs.iter().filter_map(|one| Some((one.place()?, SourceId::parse(one.name.text).ok()?)));

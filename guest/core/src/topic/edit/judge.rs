@@ -206,7 +206,7 @@ impl<'j, 'c> Judge<'j, 'c> {
             }
             let Some(id) = linked_block(target.as_str()) else { continue };
             let broken = || changed || !self.scene.committed.topics_of(id).is_empty();
-            if (self.scene.place)(id).is_none() && broken() {
+            if !self.scene.edit.mend && (self.scene.place)(id).is_none() && broken() {
                 self.links.push(raw(EditReason::DanglingBlockLink, new, target.start(), id.to_owned()));
             }
         }

@@ -24,11 +24,12 @@ mod prepare;
 mod render;
 mod rewrite;
 
-use super::check::is_older;
+use super::check::{BYTE_ORDER_MARK, is_older};
 use super::paragraph::{Ending, with_lf};
 use super::resolve::Sources;
 use super::view::TopicRef;
 use crate::ids::{SourceId, SourceRef, TopicPath};
+use crate::text::is_whitespace;
 pub use committed::{Committed, Snapshot};
 pub use fault::{EditFault, EditReason};
 use judge::{Judge, Old, Outcome, Scene};
@@ -66,6 +67,10 @@ pub struct Edit<'a> {
     /// Sources that the request quotes, by the names it gives them (`new-source-…`). Where a source is named, the name
     /// stands for the record; in prose it is prose.
     pub quoted: BTreeMap<String, SourceId>,
+    /// Topics that somebody has edited by hand are put in order, as far as that is safe: a link to evidence that leads nowhere
+    /// from here is followed by its path from `sources/` on, a byte order mark goes, and nothing else does, empty sections
+    /// included. A link to a block that there is not is no reason to refuse.
+    pub mend: bool,
 }
 
 /// What an edit comes to.
@@ -109,8 +114,16 @@ pub struct NewFootnote {
 /// Every reason why it is refused, at least one; then nothing is to be changed. The first is the one that a program which
 /// stops at the first would tell.
 pub fn plan(edit: &Edit<'_>, committed: &dyn Committed, evidence: &dyn Evidence) -> Result<Planned, Vec<EditFault>> {
-    let given: Vec<(&TopicPath, Cow<'_, str>)> =
-        edit.topics.iter().filter_map(|(path, text)| Some((path, with_lf((*text)?)))).collect();
+    let given = edit.topics.iter().filter_map(|(path, text)| {
+        let text = (*text)?;
+        if !edit.mend {
+            return Some((path, with_lf(text)));
+        }
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
+        // A file without a word is in order.
+        (!text.trim_matches(is_whitespace).is_empty()).then(|| (path, with_lf(text)))
+    });
+    let given: Vec<(&TopicPath, Cow<'_, str>)> = given.collect();
     let known = |id: &str| !committed.topics_of(id).is_empty();
     let prepared: Vec<_> = given.iter().map(|(_, text)| prepare(text, &known)).collect();
     let topics: Vec<(TopicPath, TopicRef<'_>)> =

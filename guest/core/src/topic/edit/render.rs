@@ -51,7 +51,7 @@ impl<'r> Renderer<'r> {
         for definition in topic.definitions() {
             self.definition(definition, names, &mut splices, &mut unquoted);
         }
-        let empty = drop_empty_sections(text, &mut splices);
+        let empty = !self.edit.mend && drop_empty_sections(text, &mut splices);
         let mut text = splices.apply(text);
         text.end_with_lf();
         Rendered { text, empty, unquoted }
@@ -200,7 +200,10 @@ impl<'r> Renderer<'r> {
         let located = match self.edit.quoted.get(name) {
             Some(id) => Some((SourceRef::Record(id.clone()), None)),
             None => {
-                SourceTarget::parse(name).locate(self.path, self.evidence).or_else(|| self.recovered.get(name).cloned())
+                let target = SourceTarget::parse(name);
+                let mended = |target: &SourceTarget<'_>| target.locate_moved(self.evidence).filter(|_| self.edit.mend);
+                let recovered = || self.recovered.get(name).cloned();
+                target.locate(self.path, self.evidence).or_else(recovered).or_else(|| mended(&target))
             }
         };
         let Some((evidence, found)) = located else { return target.to_owned() };
