@@ -437,7 +437,8 @@ impl<'s> Ground<'s> {
             derivation = derivation.with_core();
         }
         let mut text = |path: &TopicPath| self.topics.text(path).map(Cow::Borrowed);
-        let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
+        let trusted = |source: &SourceRef| evidence.is_trusted(source);
+        let derived = derivation.finish_over(&mut text, &trusted, &|path| self.view_file(path));
         let derived = self.derived(derived)?;
         let writes = self.writes(&derived)?;
         self.keep_order(order, &derived, &writes);
@@ -470,6 +471,12 @@ impl<'s> Ground<'s> {
         let writes = self.writes(&derived)?;
         self.keep_order(order, &derived, &writes);
         Ok((notes, writes))
+    }
+
+    /// A view as it is; none if it cannot be read: then it is made of topics.
+    fn view_file(&self, path: &str) -> Option<String> {
+        let stamp = self.state.stamp(Area::Tree, path)?;
+        tree::read_range(Area::Tree, path, Some(stamp), 0, stamp.size).ok()
     }
 
     /// What was derived, if everything that it was derived from could be read.

@@ -25,12 +25,12 @@ pub use files::{FileState, FileTable, Save};
 pub use head::ArchiveHead;
 pub use ids::{IdIndex, Search, merge_keys};
 pub use rows::{Key, ROWS_MAX, Row, RowLog, Rows, row_key, rows_length, rows_range};
-pub use topics::{Answers, CommittedTopics, KnownBlock, TOPIC_TABLE, TopicEntry, TopicNote, TopicTable};
+pub use topics::{Answers, CommittedTopics, KnownBlock, KnownRow, TOPIC_TABLE, TopicEntry, TopicNote, TopicTable};
 
 use crate::digest::Digest;
 
 /// Version of all cache files. Any change of their layout, or of what a scan makes of a file, raises it.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Archives shorter than this have no record table: reading them takes less time than reading about them.
 pub const ARCHIVE_BYTES_MIN: u64 = 64 * 1024;

@@ -173,7 +173,7 @@ impl<'a> Check<'a> {
     }
 
     /// Every id in it, blocks' and older ones', sound or not, with the number of its paragraph; in order.
-    pub(super) fn names(&self) -> impl Iterator<Item = (usize, Part<'a>)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (usize, Part<'a>)> {
         self.all_blocks().flat_map(|block| block.ids().to_vec().into_iter().map(move |id| (block.number(), id)))
     }
 

@@ -1,13 +1,14 @@
 //! Which derived files a change of topics changes, and what they become.
 //!
-//! An edit costs the topics it changes, those that say something of the same times, and those that hold the claims made
-//! last; no others are read. What comes of it is what deriving everything anew would give, to the byte.
+//! An edit costs the topics it changes and the files it changes. Where those files are not at hand it costs, in their place,
+//! the topics that say something of the same times, and those that hold the claims made last; no others are read. What comes
+//! of it is what deriving everything anew would give, to the byte.
 
 use super::core_view::{CORE_FILE, CORE_TOPIC, CoreDraft};
 use super::recent::line;
 use super::relations::relations_of;
 use super::runtime::RuntimeState;
-use super::timeline::{Timeline, timeline_path};
+use super::timeline::{Timeline, rows_of, timeline_path};
 use crate::digest::{Digest, FileHasher};
 use crate::ids::{BlockId, EvidenceTime, SourceRef, TopicPath};
 use crate::table::{TopicEntry, TopicNote, TopicTable};
@@ -45,8 +46,13 @@ pub struct Derivation<'a> {
     /// Of the topics that change, what they shall be; none: gone.
     changed: BTreeMap<TopicPath, Option<&'a str>>,
     notes: BTreeMap<TopicPath, TopicNote>,
-    /// Ids in more than one topic, once the change is made, with the first of these.
+    /// Ids in more than one topic, once the change is made, with the first of these; and before.
     shared: BTreeMap<String, TopicPath>,
+    before: BTreeMap<String, TopicPath>,
+    /// Of topics that do not change, other blocks count than before.
+    others: bool,
+    /// Units of `recent_events.jsonl` before the change.
+    old_recent: Vec<Recent>,
     /// Ids that get a number, in order.
     created: Vec<String>,
     /// Times whose files are to be made anew.
@@ -67,6 +73,16 @@ struct Recent {
     /// Its place among the ids of its topic.
     place: usize,
     id: String,
+}
+
+/// What stays of derived files, because it is of topics that do not change.
+#[derive(Default)]
+struct Kept {
+    /// Times of which it is known.
+    times: BTreeSet<EvidenceTime>,
+    timeline: Timeline,
+    /// Lines of `recent_events.jsonl`; none: it is not known.
+    recent: Option<BTreeMap<Recent, String>>,
 }
 
 /// What derived files become.
@@ -159,6 +175,11 @@ fn units_of<'b>(entry: &TopicEntry<'b>, path: &TopicPath, shared: &BTreeMap<Stri
     units
 }
 
+/// The places, among the ids of a topic, of those that count.
+fn places_of(entry: &TopicEntry<'_>, path: &TopicPath, shared: &BTreeMap<String, TopicPath>) -> BTreeSet<usize> {
+    units_of(entry, path, shared).into_iter().map(|unit| unit.place).collect()
+}
+
 impl<'a> Derivation<'a> {
     /// Of a change. `table` knows all topics as they are, `changed` says what some shall be (none: gone), `sources` answers
     /// for the archives as they shall be. `state` has a number for every unit there is
@@ -221,18 +242,36 @@ impl<'a> Derivation<'a> {
             times.extend(table.entry(path).iter().flat_map(TopicEntry::times).map(|(time, _)| time));
         }
 
-        let recent = {
+        let (recent, old_recent) = {
             let limit = usize::try_from(limits.recent).unwrap_or(usize::MAX);
             let old = After { table, notes: &BTreeMap::new(), ids: BTreeMap::new() };
             let old = recent_of(&old, &before, state, &[], limit);
             let now = recent_of(&after, &shared, state, &created, limit);
             let moves = |one: &Recent| notes.contains_key(&one.topic) || touched.contains(&one.topic);
-            (old != now || now.iter().any(moves)).then_some(now)
+            ((old != now || now.iter().any(moves)).then_some(now), old)
         };
         let core_topic = core_topic();
         let core = core_topic.is_some_and(|path| notes.contains_key(&path) || touched.contains(&path));
         let (runtime, whole) = (!created.is_empty(), false);
-        Self { table, state, limits, changed, notes, shared, created, times, recent, relations, runtime, core, whole }
+        let others = touched.iter().any(|path| !notes.contains_key(path));
+        Self {
+            table,
+            state,
+            limits,
+            changed,
+            notes,
+            shared,
+            before,
+            others,
+            old_recent,
+            created,
+            times,
+            recent,
+            relations,
+            runtime,
+            core,
+            whole,
+        }
     }
 
     /// Of all topics as the table knows them: everything is made anew.
@@ -255,7 +294,24 @@ impl<'a> Derivation<'a> {
         let core = core_topic().is_some_and(|path| table.entry(&path).is_some());
         let changed = BTreeMap::new();
         let (relations, runtime, whole) = (true, true, true);
-        Self { table, state, limits, changed, notes, shared, created, times, recent, relations, runtime, core, whole }
+        Self {
+            table,
+            state,
+            limits,
+            changed,
+            notes,
+            before: shared.clone(),
+            shared,
+            others: false,
+            old_recent: Vec::new(),
+            created,
+            times,
+            recent,
+            relations,
+            runtime,
+            core,
+            whole,
+        }
     }
 
     /// Has `core.md` made anew even if its topic does not change: what it rests on may, or may no longer, be built on.
@@ -265,17 +321,64 @@ impl<'a> Derivation<'a> {
         self
     }
 
-    /// The topics, besides those that change, that must be read; in order.
+    /// The topics, besides those that change, that must be read where no derived file is at hand; in order.
     pub fn needs(&self) -> BTreeSet<TopicPath> {
+        self.needs_beside(&Kept::default())
+    }
+
+    fn needs_beside(&self, kept: &Kept) -> BTreeSet<TopicPath> {
         let mut needs: BTreeSet<TopicPath> = if self.whole {
             self.table.paths().collect()
         } else {
-            self.times.iter().flat_map(|time| self.table.topics_at_time(&time.to_string())).collect()
+            let times = self.times.iter().filter(|time| !kept.times.contains(time));
+            times.flat_map(|time| self.table.topics_at_time(&time.to_string())).collect()
         };
-        needs.extend(self.recent.iter().flatten().map(|one| one.topic.clone()));
+        if kept.recent.is_none() {
+            needs.extend(self.recent.iter().flatten().map(|one| one.topic.clone()));
+        } else {
+            // One that comes in again because another is gone was in no file.
+            let known = |one: &&Recent| !kept.recent.as_ref().is_some_and(|kept| kept.contains_key(one));
+            needs.extend(self.recent.iter().flatten().filter(known).map(|one| one.topic.clone()));
+        }
         needs.extend(core_topic().filter(|_| self.core));
         needs.retain(|path| !self.changed.contains_key(path));
         needs
+    }
+
+    /// What of the files as they are stays, because it is of topics that do not change.
+    fn kept(&self, file: &dyn Fn(&str) -> Option<String>) -> Kept {
+        let mut kept = Kept::default();
+        if self.whole || self.others {
+            return kept;
+        }
+        for time in &self.times {
+            let Some(text) = timeline_path(*time).and_then(|path| file(&path)) else { continue };
+            let name = time.to_string();
+            let mut rows = Vec::new();
+            for path in self.table.topics_at_time(&name) {
+                let Some(entry) = self.table.entry(&path) else { continue };
+                let counts = places_of(&entry, &path, &self.before);
+                let stays = !self.changed.contains_key(&path);
+                rows.extend(entry.rows_at(&name).filter(|row| counts.contains(&row.place)).map(|row| (row, stays)));
+            }
+            // As the file has them: stable, since units come in their order.
+            rows.sort_by_key(|(row, _)| (row.source, row.id));
+            let Some(texts) = rows_of(&text, *time).filter(|texts| texts.len() == rows.len()) else { continue };
+            for ((row, _), text) in rows.iter().zip(texts).filter(|((_, stays), _)| *stays) {
+                kept.timeline.keep(*time, row.source, row.id, text);
+            }
+            kept.times.insert(*time);
+        }
+        if self.recent.is_some()
+            && let Some(text) = file(RECENT_FILE)
+        {
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            if lines.len() == self.old_recent.len() {
+                let lines = self.old_recent.iter().zip(lines).filter(|(one, _)| !self.changed.contains_key(&one.topic));
+                kept.recent = Some(lines.map(|(one, line)| (one.clone(), line.to_owned())).collect());
+            }
+        }
+        kept
     }
 
     /// Makes the files. `text` gives the topics of [`Derivation::needs`], each asked for once and in order; `trusted` says
@@ -288,13 +391,41 @@ impl<'a> Derivation<'a> {
         text: &mut dyn FnMut(&TopicPath) -> Option<Cow<'t, str>>,
         trusted: &dyn Fn(&SourceRef) -> bool,
     ) -> Result<Derived, ChangedTopic> {
-        let mut paths = self.needs();
+        self.finish_over(text, trusted, &|_| None)
+    }
+
+    /// The same where the derived files are what the topics make of them before the change. `file` gives their content, none if
+    /// it is not at hand: what in them is of topics that do not change is taken from there, and those topics are not read.
+    ///
+    /// # Errors
+    /// As [`Derivation::finish`].
+    pub fn finish_over<'t>(
+        self,
+        text: &mut dyn FnMut(&TopicPath) -> Option<Cow<'t, str>>,
+        trusted: &dyn Fn(&SourceRef) -> bool,
+        file: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Derived, ChangedTopic> {
+        let mut kept = self.kept(file);
+        let mut paths = self.needs_beside(&kept);
         paths.extend(self.changed.iter().filter(|(_, text)| text.is_some()).map(|(path, _)| path.clone()));
-        let mut timeline = Timeline::default();
-        let wanted = |time: EvidenceTime| self.times.contains(&time);
-        let numbers: BTreeMap<(&TopicPath, &str), u64> =
-            self.recent.iter().flatten().map(|one| ((&one.topic, one.id.as_str()), one.order)).collect();
+        let mut timeline = core::mem::take(&mut kept.timeline);
+        // Of a topic that is read only for what is not in a file, nothing comes a second time.
+        let wanted_of = |path: &TopicPath, time: EvidenceTime| {
+            self.times.contains(&time) && (self.changed.contains_key(path) || !kept.times.contains(&time))
+        };
         let mut recent: BTreeMap<(u64, TopicPath, usize), String> = BTreeMap::new();
+        let stays = |one: &&Recent| kept.recent.as_ref().is_some_and(|kept| kept.contains_key(one));
+        for one in self.recent.iter().flatten().filter(stays) {
+            let line = kept.recent.as_ref().and_then(|kept| kept.get(one)).cloned().unwrap_or_default();
+            recent.insert((one.order, one.topic.clone(), one.place), line);
+        }
+        let numbers: BTreeMap<(&TopicPath, &str), (u64, usize)> = self
+            .recent
+            .iter()
+            .flatten()
+            .filter(|one| !stays(one))
+            .map(|one| ((&one.topic, one.id.as_str()), (one.order, one.place)))
+            .collect();
         let mut core = None;
         for path in &paths {
             let (entry, given) = match self.changed.get(path) {
@@ -311,21 +442,20 @@ impl<'a> Derivation<'a> {
             };
             let mut check = Check::new(path.clone(), TopicRef::parse(&text), &entry.sources());
             check.yield_to(&|id| self.shared.get(id).is_some_and(|first| first < path));
-            let mut place = 0;
+            let wanted = |time: EvidenceTime| wanted_of(path, time);
             for block in check.blocks() {
-                place += block.ids().len();
                 // A unit is a copy of its block: only of those that are needed.
                 let is_dated = || block.footnotes().filter_map(|footnote| footnote.time()).any(wanted);
                 let is_recent = || block.ids().iter().any(|id| numbers.contains_key(&(path, id.as_str())));
                 if !is_dated() && !is_recent() {
                     continue;
                 }
-                for (number, unit) in block.units(0).iter().enumerate() {
+                for unit in &block.units(0) {
                     timeline.add(unit, &wanted);
-                    if let Some(order) = numbers.get(&(path, unit.id.as_str())) {
+                    if let Some((order, place)) = numbers.get(&(path, unit.id.as_str())) {
                         let mut out = String::new();
                         line(unit, *order, &mut out);
-                        recent.insert((*order, path.clone(), place + number), out);
+                        recent.insert((*order, path.clone(), *place), out);
                     }
                 }
             }

@@ -50,6 +50,12 @@ impl Timeline {
         }
     }
 
+    /// Adds a row that a file has, as it stands there.
+    pub(super) fn keep(&mut self, when: EvidenceTime, source: Option<&str>, id: &str, text: &str) {
+        let row = Row { source: source.map(str::to_owned), id: id.to_owned(), text: format!("\n{text}\n") };
+        self.days.entry(when).or_default().push(row);
+    }
+
     /// The times there are files for.
     pub fn times(&self) -> impl Iterator<Item = EvidenceTime> {
         self.days.keys().copied()
@@ -70,6 +76,14 @@ impl Timeline {
     pub fn files(&self) -> BTreeMap<String, String> {
         self.times().filter_map(|when| self.file(when)).collect()
     }
+}
+
+/// The rows of a time's file, without the empty lines between them; none if it is no such file. No row has an empty line in it, so
+/// a file that has as many rows as expected has those.
+pub(super) fn rows_of(file: &str, when: EvidenceTime) -> Option<Vec<&str>> {
+    let rows = file.strip_prefix("# ")?.strip_prefix(&*when.to_string())?.strip_prefix('\n')?;
+    let rows = rows.strip_prefix('\n')?.strip_suffix('\n')?;
+    Some(rows.split("\n\n").collect())
 }
 
 /// How many directories the file of a time lies below the workspace.

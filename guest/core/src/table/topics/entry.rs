@@ -17,7 +17,7 @@
 
 use super::super::bytes::{Check, Reader, check, put_count, put_counted_text};
 use crate::digest::{Digest, FileHasher};
-use crate::ids::{EvidenceTime, SourceId, SourceRef, TopicPath};
+use crate::ids::{BlockId, EvidenceTime, SourceId, SourceRef, TopicPath};
 use crate::topic::{Check as Looked, Item, Items, Sources, TopicRef};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,11 +171,22 @@ fn write(looked: &Looked<'_>, digest: Digest, answers: BTreeMap<(String, String)
         put_counted_text(&mut out, anchor);
     }
 
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, (_, id)) in looked.names().enumerate() {
+        // Of two with one id, the first counts.
+        places.entry(id.as_str()).or_insert(place);
+    }
     let times = times_of(looked);
     put_count(&mut out, times.len());
-    for (time, said) in &times {
+    for (time, Said { text, rows }) in &times {
         put_counted_text(&mut out, &time.to_string());
-        out.extend_from_slice(&check(&[said]));
+        out.extend_from_slice(&check(&[text]));
+        put_count(&mut out, rows.len());
+        for (source, id) in rows {
+            let source = source.as_ref().and_then(|source| numbers.get(source.as_str()));
+            put_count(&mut out, source.map_or(0, |number| number + 1));
+            put_count(&mut out, places.get(id.as_str()).copied().unwrap_or_default());
+        }
     }
 
     let mut labels = Numbered::default();
@@ -203,12 +214,21 @@ fn write(looked: &Looked<'_>, digest: Digest, answers: BTreeMap<(String, String)
     out
 }
 
-/// All that the topic says of each time, in order, so that it can be told whether that changed.
-fn times_of(looked: &Looked<'_>) -> BTreeMap<EvidenceTime, Vec<u8>> {
-    let mut times: BTreeMap<EvidenceTime, Vec<u8>> = BTreeMap::new();
+/// What a topic says of a time.
+#[derive(Default)]
+struct Said {
+    /// All of it, in order, so that it can be told whether it changed.
+    text: Vec<u8>,
+    /// What its rows go by: the first source, and the unit's id.
+    rows: Vec<(Option<SourceRef>, BlockId)>,
+}
+
+fn times_of(looked: &Looked<'_>) -> BTreeMap<EvidenceTime, Said> {
+    let mut times: BTreeMap<EvidenceTime, Said> = BTreeMap::new();
     for unit in looked.blocks().flat_map(|block| block.units(0)) {
         for piece in unit.dated() {
-            let said = times.entry(piece.when).or_default();
+            let Said { text: said, rows } = times.entry(piece.when).or_default();
+            rows.push((piece.refs.first().cloned(), unit.id.clone()));
             put_counted_text(said, unit.id.as_str());
             put_counted_text(said, piece.quote);
             for list in [piece.labels, piece.links] {
@@ -308,7 +328,9 @@ pub struct TopicEntry<'b> {
     flags: u8,
     pub(super) refs: Vec<Ref<'b>>,
     pub(super) missing: Vec<(&'b str, &'b str)>,
-    pub(super) times: Vec<(Name<'b>, Check)>,
+    pub(super) times: Vec<KnownTime<'b>>,
+    /// Rows of times, one behind the other: the reference's number and 1, or 0 without one; the unit's place among the ids.
+    rows: Vec<(usize, usize)>,
     pub(super) labels: Vec<Name<'b>>,
     pub(super) links: Vec<Name<'b>>,
     /// Ids of blocks, one behind the other.
@@ -316,6 +338,25 @@ pub struct TopicEntry<'b> {
     /// Numbers of links and references, one behind the other.
     numbers: Vec<usize>,
     blocks: Vec<BlockEntry>,
+}
+
+/// A time, a check over all that is said of it, and its rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownTime<'b> {
+    pub(super) name: Name<'b>,
+    said: Check,
+    rows: (usize, usize),
+}
+
+/// A row of a timeline file, as much of it as decides where it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownRow<'b> {
+    /// The first source it rests on, by name.
+    pub source: Option<&'b str>,
+    /// The unit's id.
+    pub id: &'b str,
+    /// Its place among the ids of the topic.
+    pub place: usize,
 }
 
 /// A block: what is its own in the lists of its topic. Each begins where the one before ends.
@@ -387,7 +428,12 @@ impl<'b> TopicEntry<'b> {
             Some(Ref { name, kind, place })
         })?;
         let missing = reader.list(|reader| Some((reader.name()?.text, reader.name()?.text)))?;
-        let times = reader.list(|reader| Some((reader.name()?, reader.reader.array()?)))?;
+        let (mut times, mut rows) = (Vec::new(), Vec::new());
+        for _ in 0..reader.reader.count()? {
+            let (name, said) = (reader.name()?, reader.reader.array()?);
+            let here = reader.append(&mut rows, |reader| Some((reader.reader.count()?, reader.reader.count()?)))?;
+            times.push(KnownTime { name, said, rows: here });
+        }
         let labels = reader.list(Cursor::name)?;
         let links = reader.list(Cursor::name)?;
         let (mut ids, mut numbers, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
@@ -401,7 +447,7 @@ impl<'b> TopicEntry<'b> {
             }
         }
         reader.reader.end()?;
-        Some(Self { digest, flags, refs, missing, times, labels, links, ids, numbers, blocks })
+        Some(Self { digest, flags, refs, missing, times, rows, labels, links, ids, numbers, blocks })
     }
 
     /// The digest of the file it is about.
@@ -431,7 +477,19 @@ impl<'b> TopicEntry<'b> {
 
     /// The times of its sound blocks' evidence, ascending, each with a check over all that it says of the time.
     pub fn times(&self) -> impl Iterator<Item = (EvidenceTime, [u8; 8])> {
-        self.times.iter().filter_map(|(time, said)| Some((EvidenceTime::parse(time.text)?, *said)))
+        self.times.iter().filter_map(|time| Some((EvidenceTime::parse(time.name.text)?, time.said)))
+    }
+
+    /// The rows that its sound blocks have in the file of a time (`YYYY`, `YYYY-MM` or `YYYY-MM-DD`), in order.
+    pub fn rows_at(&self, time: &str) -> impl Iterator<Item = KnownRow<'b>> {
+        let known = self.times.iter().find(|known| known.name.text == time);
+        known.into_iter().flat_map(|known| within(&self.rows, known.rows)).filter_map(|(source, place)| {
+            let source = match source.checked_sub(1) {
+                Some(number) => Some(self.refs.get(number)?.name.text),
+                None => None,
+            };
+            Some(KnownRow { source, id: self.ids.get(*place)?.text, place: *place })
+        })
     }
 
     /// What its footnotes name, each once.

@@ -27,7 +27,7 @@
 mod entry;
 mod names;
 
-pub use entry::{Answers, KnownBlock, TopicEntry, TopicNote};
+pub use entry::{Answers, KnownBlock, KnownRow, TopicEntry, TopicNote};
 
 use super::bytes::{Reader, check, put_text};
 use super::{Save, VERSION};

@@ -82,7 +82,7 @@ fn of_entry(entry: &TopicEntry<'_>, body: usize) -> [Vec<u64>; 5] {
         places(&mut entry.labels.iter()),
         places(&mut entry.links.iter()),
         places(&mut entry.refs.iter().map(|one| &one.name)),
-        places(&mut entry.times.iter().map(|(name, _)| name)),
+        places(&mut entry.times.iter().map(|time| &time.name)),
     ]
 }
 
