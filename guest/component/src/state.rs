@@ -37,9 +37,13 @@ impl State {
         }
     }
 
-    /// The name that revisions know a file by.
-    pub(crate) fn name<'p>(&self, area: Area, path: &'p str) -> &'p str {
-        if matches!(area, Area::Runtime) && path == RUNTIME_FILE.0 { RUNTIME_FILE.1 } else { path }
+    /// The name that revisions know a file by. None: it counts for none.
+    pub(crate) fn name<'p>(&self, area: Area, path: &'p str) -> Option<&'p str> {
+        match area {
+            Area::Tree => Some(path),
+            Area::Runtime if path == RUNTIME_FILE.0 => Some(RUNTIME_FILE.1),
+            Area::Runtime | Area::Cache => None,
+        }
     }
 
     pub(crate) fn digest_of(&self, path: &str) -> Option<Digest> {
@@ -49,7 +53,7 @@ impl State {
     /// Whether the file has that content, or is not there if that is none.
     pub(crate) fn is(&self, area: Area, path: &str, content: Option<Digest>) -> bool {
         match content {
-            Some(digest) => self.digest_of(self.name(area, path)) == Some(digest),
+            Some(digest) => self.name(area, path).and_then(|name| self.digest_of(name)) == Some(digest),
             None => self.stamp(area, path).is_none(),
         }
     }

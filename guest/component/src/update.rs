@@ -453,7 +453,10 @@ impl<'s> Ground<'s> {
     ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
         let evidence = WithQuoted::new(&archive.records, &self.archives);
         let mut order = self.order()?;
-        order.cover(&self.topics.table);
+        if !topics.is_empty() {
+            // What is there already comes before what is added, whatever their paths.
+            order.cover(&self.topics.table);
+        }
         let mut table = self.topics.table.clone();
         let note = |(path, text): (&TopicPath, &Option<String>)| match text {
             Some(text) => TopicNote::read(path, text, &evidence),
@@ -588,7 +591,7 @@ impl Prepared<'_> {
         let limits = ground.session.settings.limits();
         let mut stamps = committed.stamps.into_iter();
         for (write, stamp) in writes.iter().zip(stamps.by_ref().take(writes.len())) {
-            let name = ground.state.name(write.area, &write.path);
+            let Some(name) = ground.state.name(write.area, &write.path) else { continue };
             ground.state.now(name, write.digest);
             if let (Some(root), Some(stamp)) = (write.digest, stamp) {
                 let state = FileState { root, frames: 0, legacy_records: 0, clean: true };
