@@ -3,10 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
+use recollex_tests::crash::READY;
 use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
+use crate::support::cache;
 
 /// A workspace with two trusted records and a pending one.
 fn home() -> Home {
@@ -238,37 +242,54 @@ fn an_edit_by_hand_is_taken_in_and_put_in_order() {
     home.update(&repair).exits(0);
 }
 
+/// What each of two processes writes.
+const EDITS: usize = 50;
+
 #[test]
 fn two_writers_at_once_lose_nothing() {
-    let home = home();
-    std::thread::scope(|scope| {
-        for writer in ["a", "b"] {
-            let home = &home;
-            scope.spawn(move || {
-                for number in 0..25 {
-                    // A conflict carries the fresh revision: the same request is made again for that.
-                    let mut base = home.revision();
-                    loop {
-                        let change =
-                            record(&format!("topics/{writer}.md"), &format!("Claim {writer} {number}."), "p/t/1");
-                        let ran = home.update(&json!({"base_revision": base, "memory_changes": [change]}));
-                        match ran.code {
-                            0 => break,
-                            3 => base = home.revision(),
-                            code => panic!("exit {code}: {}", ran.stderr),
-                        }
-                    }
-                }
-            });
-        }
-    });
-    for writer in ["a", "b"] {
-        let topic = home.read(&format!("topics/{writer}.md"));
-        for number in 0..25 {
-            assert_eq!(topic.matches(&format!("Claim {writer} {number}.")).count(), 1, "{topic}");
-        }
+    let home = Home::with_workspace();
+    home.archive(&[json!({"id": "m1", "role": "user", "text": "I drink tea.", "trust": "trusted"})]).exits(0);
+    let start = |name: &str| {
+        Command::new(env!("CARGO_BIN_EXE_crash-child"))
+            .arg("edit")
+            .args([home.workspace(), cache()])
+            .args([name, &EDITS.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut writers = ["a", "b"].map(start);
+    // Both are ready before either begins.
+    for writer in &mut writers {
+        let mut ready = [0; READY.len() + 1];
+        writer.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        assert_eq!(String::from_utf8_lossy(&ready).trim_end(), READY);
     }
-    assert_eq!(home.read("recent_events.jsonl").lines().count(), 50);
+    for writer in &mut writers {
+        writer.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    }
+    let mut conflicts = 0;
+    for writer in writers {
+        let output = writer.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8(output.stdout).unwrap();
+        let numbers: Vec<usize> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        assert_eq!(numbers[0], EDITS);
+        conflicts += numbers[1];
+    }
+    assert!(conflicts > 0, "they never met");
+    // All of it is in one topic, and each writer's claims are in its order.
+    let topic = home.read("topics/claims.md");
+    for writer in ["a", "b"] {
+        let claims =
+            topic.lines().filter_map(|line| line.strip_prefix("Claim ")?.strip_prefix(writer)?.split('.').next());
+        let numbers: Vec<usize> = claims.map(|number| number.trim().parse().unwrap()).collect();
+        assert_eq!(numbers, (1..=EDITS).collect::<Vec<_>>(), "{topic}");
+    }
+    assert_eq!(home.read("timeline/2026/01/02.md").matches("[Topic]").count(), 2 * EDITS);
+    assert_eq!(home.verified()["ok"], true);
     // Views made change by change are those made at once.
     fs::remove_dir_all(home.workspace().join(".scriptorium-recollex")).unwrap();
     assert_eq!(home.run(&["verify", "--fix", "--json"]).exits(0).json()["fixed"], json!([]));

@@ -60,7 +60,8 @@ fn wasm() {
 
 #[test]
 fn component() {
-    passes(EngineName::Component, &["frames_write", "promote", "unpaired_archive"]);
+    let ran = ["derived", "frames_write", "inspect", "promote", "topics_validate", "unpaired_archive", "update"];
+    passes(EngineName::Component, &ran);
 }
 
 #[test]

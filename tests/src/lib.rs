@@ -6,6 +6,7 @@ pub mod built;
 pub mod conformance;
 pub mod crash;
 pub mod deviations;
+pub mod edits;
 pub mod engine;
 pub mod exports;
 pub mod memory_store;

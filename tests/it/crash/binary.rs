@@ -16,7 +16,7 @@ use crate::support::snapshot;
 const KILLS: usize = 5;
 
 /// What belongs to memory.
-fn tree(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
+pub(super) fn tree(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
     let mut found = if root.exists() { snapshot(root) } else { Vec::new() };
     found.retain(|(path, ..)| !path.starts_with(".scriptorium/recollex") && !path.starts_with(".scriptorium-recollex"));
     // They come with the lock, before any commit, and go with nothing.
@@ -47,12 +47,18 @@ fn killed_at_random_moments_it_did_all_or_nothing() {
     home.feed(&["archive"], (lines("t", 20) + &lines("u", 0)).as_bytes()).exits(0);
     home.feed(&["archive"], lines("v", 0).as_bytes()).exits(0);
     home.run(&["undo"]).exits(0);
+    let revision = home.run(&["status", "--json"]).exits(0).json()["revision"].clone();
+    let claim = json!({"op": "create_record", "content": "Bolts are wasted.", "time": "2026-01-02", "source_refs": ["p/t/m0"],
+        "destination": {"topic_path": "topics/keel.md", "headings": ["Keel"], "position": "end"}});
+    let request = json!({"base_revision": revision, "memory_changes": [claim]});
+    std::fs::write(home.path().join("request.json"), request.to_string()).unwrap();
     let template = home.path().join("template");
     copy(&home.workspace(), &template);
     std::fs::write(home.path().join("turns.jsonl"), lines("t", 40) + &lines("w", 0)).unwrap();
 
-    let verbs: [&[&str]; 6] = [
+    let verbs: [&[&str]; 7] = [
         &["archive", "turns.jsonl"],
+        &["update", "request.json"],
         &["undo"],
         &["undo", "2"],
         &["undo", "--redo"],

@@ -8,6 +8,7 @@
 //! | `binary` | the `recollex` binary killed at random moments of each verb that changes something |
 //! | `archive` | the `recollex` binary killed while it archives: no turn of the batch or all, and again completes it |
 //! | `promote` | the same while it vouches for a record: the mark and the line of the log, or neither |
+//! | `update` | an update of topics killed at any system call or moment: topics, quoted sources and views old or new |
 //! | `writers` | two writers and ten readers: nothing lost, nothing torn; other programs' locks are kept |
 //!
 //! The processes are real ones (`tests/src/bin/crash-child.rs`), the commits are those of [`recollex_tests::crash`].
@@ -28,12 +29,14 @@ mod power;
 mod promote;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod record;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod update;
 mod workspace;
 mod writers;
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[test]
-#[ignore = "kills, power, archive and promote need ptrace as Linux has it on x86_64 and aarch64"]
+#[ignore = "kills, power, archive, promote and update need ptrace as Linux has it on x86_64 and aarch64"]
 fn processes_killed_at_a_system_call() {
     unreachable!("there is nothing to run here");
 }
@@ -50,7 +53,7 @@ fn rounds() -> usize {
 }
 
 /// A generator of numbers that are the same in every run.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// SplitMix64.
@@ -63,7 +66,7 @@ impl Random {
     }
 
     /// From 0 to, not with, `end`.
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 }

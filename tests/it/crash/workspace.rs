@@ -313,7 +313,7 @@ fn state(root: &Path, files: &Files) -> State {
 }
 
 /// What a reader sees in the two areas that commits change.
-fn see(store: &Directory) -> Files {
+pub fn see(store: &Directory) -> Files {
     let mut files = Files::new();
     for area in [Area::Tree, Area::Runtime] {
         let page = store.entries(area, "", None, 0).unwrap();

@@ -9,7 +9,7 @@ use recollex_core::topic::edit::{Evidence, Kept};
 
 /// Which record has which anchor in which file, and what may be built on.
 #[derive(Debug, Default)]
-pub(crate) struct Archives {
+pub struct Archives {
     records: BTreeMap<(String, String), SourceId>,
     /// The v2 archive of a record is kept where both kinds have it.
     kept: BTreeMap<String, Kept>,
@@ -25,6 +25,15 @@ impl Archives {
             } else {
                 archives.scan_older(path, bytes);
             }
+        }
+        archives
+    }
+
+    /// With these records, of which nobody has read the archives.
+    pub(crate) fn trusted(ids: impl IntoIterator<Item = SourceId>) -> Self {
+        let mut archives = Self::default();
+        for id in ids {
+            archives.add(&id.v2_path(), id.clone(), true);
         }
         archives
     }

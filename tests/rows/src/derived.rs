@@ -67,7 +67,8 @@ pub(crate) fn observe(input: &Input<'_>, counter: Option<Counter>) -> Observed {
 }
 
 /// Without white space before citations.
-fn unspaced(text: &str) -> String {
+#[must_use]
+pub fn unspaced(text: &str) -> String {
     let mut out = String::new();
     for (number, piece) in text.split("[^").enumerate() {
         if number > 0 {

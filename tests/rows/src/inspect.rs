@@ -16,7 +16,8 @@ const WORKSPACE: &str = include_str!("../../vectors/inspect_workspace.json");
 
 /// Limits of the observed program.
 const LINES: u64 = 400;
-const CHARS: usize = 40_000;
+/// Characters that a read shows in the observed program.
+pub const CHARS: usize = 40_000;
 const MATCHES: u64 = 200;
 const TOOL_MATCHES: u64 = 50;
 const LINE_CHARS: usize = 300;
@@ -25,9 +26,16 @@ const LISTED_MAX: u64 = 500;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
+/// The files that rows read which bring none.
+///
+/// # Errors
+/// They are no JSON.
+pub fn workspace() -> Result<Value, Malformed> {
+    serde_json::from_str(WORKSPACE).map_err(|error| Malformed::new("inspect_workspace.json", error.to_string()))
+}
+
 pub(crate) fn observe(input: &Input<'_>) -> Observed {
-    let shared: Value =
-        serde_json::from_str(WORKSPACE).map_err(|error| Malformed::new("inspect_workspace.json", error.to_string()))?;
+    let shared = workspace()?;
     let shared = Input::new(&shared);
     let mut files = Files::new();
     for (path, content) in input.maybe("files").unwrap_or(shared).entries()? {

@@ -16,7 +16,7 @@ mod frames_parse;
 mod frames_write;
 mod ids;
 mod input;
-mod inspect;
+pub mod inspect;
 mod legacy_parse;
 pub mod promote;
 mod references;
@@ -24,7 +24,7 @@ mod structure;
 mod topics_parse;
 mod topics_validate;
 pub mod unpaired;
-mod update;
+pub mod update;
 pub mod workload;
 
 use std::borrow::Cow;

@@ -30,11 +30,7 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         .map(|(path, content)| Ok((path, content.text()?)))
         .collect::<Result<BTreeMap<_, _>, Malformed>>()?;
     let revision = flat_revision(&files);
-    let mut request = input.field("request")?.value().clone();
-    if let (Some(base), Some(fields)) = (input.field("base_revision")?.optional_text()?, request.as_object_mut()) {
-        let base = if base == CURRENT { revision.as_str() } else { base };
-        fields.insert("base_revision".to_owned(), base.into());
-    }
+    let request = request(input, &revision)?;
     let paired = input.field("append_only")?.value() == &Value::Bool(true);
     let caller = Caller {
         tier: Some(if paired { Tier::Paired } else { Tier::Owner }),
@@ -47,6 +43,19 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         Err(Stop::Archive(problem)) => return Err(input.fault(problem)),
     };
     Ok(Outcome::Shown(shown))
+}
+
+/// The request of a row for files that have this revision.
+///
+/// # Errors
+/// The row has none, or no base of it.
+pub fn request(input: &Input<'_>, revision: &str) -> Result<Value, Malformed> {
+    let mut request = input.field("request")?.value().clone();
+    if let (Some(base), Some(fields)) = (input.field("base_revision")?.optional_text()?, request.as_object_mut()) {
+        let base = if base == CURRENT { revision } else { base };
+        fields.insert("base_revision".to_owned(), base.into());
+    }
+    Ok(request)
 }
 
 /// Why nothing comes of a request.
@@ -109,7 +118,10 @@ fn limits(input: &Input<'_>) -> Result<Limits, Malformed> {
 }
 
 /// On whose authority a row's request quotes sources.
-pub(crate) fn given_provenance(given: &Input<'_>) -> Result<Option<Provenance>, Malformed> {
+///
+/// # Errors
+/// A field is missing or no text.
+pub fn given_provenance(given: &Input<'_>) -> Result<Option<Provenance>, Malformed> {
     if given.value().is_null() {
         return Ok(None);
     }
@@ -124,7 +136,9 @@ pub(crate) fn given_provenance(given: &Input<'_>) -> Result<Option<Provenance>, 
     }))
 }
 
-fn flat_revision<P: AsRef<str>, T: AsRef<str>>(files: &BTreeMap<P, T>) -> String {
+/// The other program's name for a state of files.
+#[must_use]
+pub fn flat_revision<P: AsRef<str>, T: AsRef<str>>(files: &BTreeMap<P, T>) -> String {
     let mut sorted: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_ref(), text.as_ref())).collect();
     sorted.sort_by(|(a, _), (b, _)| path_order(a, b));
     let mut flat = FlatRevision::new();

@@ -5,11 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use recollex_core::ids::Location;
+use recollex_core::ids::{Location, SourceId, TopicPath};
 use recollex_core::source::{Batch, BatchError, Limits, NewRecord, Scanner};
+use recollex_core::topic::edit::{Edit, Snapshot, plan};
+use recollex_core::topic::{Check, TopicRef, Tree};
+
+use crate::archives::Archives;
 
 /// Names of all workloads.
-pub const NAMES: [&str; 4] = ["frame-scan-ascii", "frame-scan-chinese", "frame-write-ascii", "frame-write-chinese"];
+pub const NAMES: [&str; 8] = [
+    "frame-scan-ascii",
+    "frame-scan-chinese",
+    "frame-write-ascii",
+    "frame-write-chinese",
+    "topic-read-ascii",
+    "topic-read-chinese",
+    "topic-edit-ascii",
+    "topic-edit-chinese",
+];
 
 /// Bytes of text in a record, so that its frame comes to about 500 bytes.
 const TEXT_BYTES: usize = 170;
@@ -17,6 +30,8 @@ const TEXT_BYTES: usize = 170;
 const PIECE_BYTES: usize = 1 << 20;
 /// Records of one batch: within the size of a batch, and what a backfill would do.
 const BATCH_RECORDS: usize = 10_000;
+/// Blocks of one topic.
+const TOPIC_BLOCKS: u64 = 20;
 
 const ENGLISH: [&str; 16] = [
     "keel", "bolt", "bronze", "price", "launch", "harbour", "engine", "paint", "the", "we", "of", "before", "replace",
@@ -57,18 +72,27 @@ pub enum Prepared {
         /// A copy of them, for the next run to use up.
         copy: Vec<Vec<NewRecord>>,
     },
+    /// Reading topics strictly, or putting them in order and judging them as one edit of a workspace that had none.
+    Topics {
+        /// As an edit.
+        as_edit: bool,
+        /// All of them, in order already.
+        topics: Vec<(TopicPath, String)>,
+        /// What they cite.
+        archives: Archives,
+    },
 }
 
 /// What one run got through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Of archive text.
+    /// Of text of archives or topics.
     pub bytes: u64,
-    /// Records.
+    /// Records or blocks.
     pub items: u64,
 }
 
-/// Makes the data of a workload: about `bytes` bytes of archive text.
+/// Makes the data of a workload: about `bytes` bytes of text.
 ///
 /// # Errors
 /// There is no workload of that name; the text names those there are.
@@ -79,12 +103,15 @@ pub fn prepare(name: &str, bytes: usize) -> Result<Prepared, String> {
         (_, "chinese") => true,
         _ => return Err(unknown()),
     };
+    if !NAMES.contains(&name) {
+        return Err(unknown());
+    }
+    if name.starts_with("topic-") {
+        return topics(chinese, bytes, name.starts_with("topic-edit-"));
+    }
     let batches = batches(chinese, bytes);
     if name.starts_with("frame-write-") {
         return Ok(Prepared::Write { copy: batches.clone(), batches });
-    }
-    if !name.starts_with("frame-scan-") {
-        return Err(unknown());
     }
     let mut archive = String::with_capacity(bytes + bytes / 8);
     for batch in batches {
@@ -135,8 +162,80 @@ impl Prepared {
                 }
                 Ok(done)
             }
+            Self::Topics { as_edit, topics, archives } => {
+                let bytes = topics.iter().map(|(_, text)| text.len() as u64).sum();
+                let items = if *as_edit { judge(topics, archives)? } else { read(topics, archives)? };
+                Ok(Done { bytes, items })
+            }
         }
     }
+}
+
+/// How many blocks topics have that a strict reading finds nothing wrong with.
+fn read(topics: &[(TopicPath, String)], archives: &Archives) -> Result<u64, String> {
+    let checks = topics.iter().map(|(path, text)| Check::new(path.clone(), TopicRef::parse(text), archives));
+    let tree = Tree::new(checks.collect());
+    match tree.first_strict() {
+        None => Ok(tree.blocks().count() as u64),
+        Some((topic, fault)) => Err(format!("{}: {fault:?}", topic.path())),
+    }
+}
+
+/// How many blocks come of an edit that gives these topics.
+fn judge(topics: &[(TopicPath, String)], archives: &Archives) -> Result<u64, String> {
+    let edit = Edit {
+        topics: topics.iter().map(|(path, text)| (path.clone(), Some(text.as_str()))).collect(),
+        ..Edit::default()
+    };
+    let planned = plan(&edit, &Snapshot::new([]), archives).map_err(|faults| format!("{:?}", faults.first()))?;
+    let is_same =
+        |(path, text): &(TopicPath, String)| planned.topics.get(path).is_some_and(|new| new.as_ref() == Some(text));
+    if topics.iter().all(is_same) {
+        Ok(planned.created.len() as u64)
+    } else {
+        Err("a topic in order was put in order".to_owned())
+    }
+}
+
+/// Topics that come to about `bytes` bytes: blocks with a footnote each, every fourth with a link to another topic.
+fn topics(chinese: bool, bytes: usize, as_edit: bool) -> Result<Prepared, String> {
+    let path = |topic: u64| {
+        TopicPath::parse(&format!("topics/area-{}/topic-{topic}.md", topic % 40)).map_err(|error| error.to_string())
+    };
+    let (mut topics, mut ids) = (Vec::new(), Vec::new());
+    let (mut number, mut made) = (0, 0);
+    while made < bytes {
+        let here = path(topics.len() as u64)?;
+        let mut text = format!("# Topic {}\n", topics.len());
+        for _ in 0..TOPIC_BLOCKS {
+            let id = SourceId::parse(&format!("bench/thread-{}/m{number}", number / 200))
+                .map_err(|error| error.to_string())?;
+            let link = match number % 4 {
+                0 => format!(
+                    ", see [that]({}#^{:08x})",
+                    here.relative(path(number / 2 / TOPIC_BLOCKS)?.as_str()),
+                    number / 2
+                ),
+                _ => String::new(),
+            };
+            let claim = sentence(number, chinese);
+            text.push_str(&format!(
+                "\n{}{link}.[^e-{number:010x}] ^{number:08x}\n\n\
+                 [^e-{number:010x}]: Time: `2026-{:02}-{:02}`; Sources: [Ada]({}#{})\n",
+                claim.trim_end(),
+                number / 90 % 12 + 1,
+                number % 28 + 1,
+                here.relative(&id.v2_path()),
+                id.anchor(),
+            ));
+            ids.push(id);
+            number += 1;
+        }
+        made += text.len();
+        topics.push((here, text));
+    }
+    topics.sort();
+    Ok(Prepared::Topics { as_edit, topics, archives: Archives::trusted(ids) })
 }
 
 /// What appending a batch to a new archive writes.
@@ -215,7 +314,7 @@ mod tests {
         for name in NAMES {
             let done = prepare(name, 1 << 20).unwrap().run().unwrap();
             let per_record = done.bytes / done.items;
-            assert!((400..600).contains(&per_record), "{name}: {per_record} bytes a record");
+            assert!((300..600).contains(&per_record), "{name}: {per_record} bytes a record");
             assert!((900_000..1_300_000).contains(&done.bytes), "{name}: {} bytes", done.bytes);
         }
         assert!(prepare("frame-fly-ascii", 1).is_err() && prepare("x", 1).is_err());

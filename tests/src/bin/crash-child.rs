@@ -4,8 +4,10 @@
 //! crash-child WHEN ACT ROOT CASE BACKUP  an act of recollex_tests::crash upon a case: commit, undo, restore, …
 //! crash-child WHEN backup ROOT TARGET    makes a backup
 //! crash-child WHEN recover ROOT          completes what a dead writer left
+//! crash-child WHEN update ROOT CACHE REQUEST  makes an update, told by a file, through the host library
 //! crash-child WHEN exec PROGRAM [ARG]…   becomes that program
 //! crash-child write ROOT NAME COUNT      commits COUNT times against other writers
+//! crash-child edit ROOT CACHE NAME COUNT makes COUNT updates against other writers, once its input says so
 //! crash-child read ROOT                  checks what it sees until its input ends
 //! crash-child hold ROOT                  has write.lock as another program has it, until its input ends
 //! ```
@@ -24,6 +26,7 @@ use std::time::Duration;
 use recollex::lock::{FileLock, Lock as _, LockError};
 use recollex::store::{About, Area, Change, CommitError, Directory, Edit, Expect, Store, StoreError};
 use recollex_tests::crash::{self, Act, COMMITTED, READY};
+use recollex_tests::edits;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -33,11 +36,13 @@ fn main() -> ExitCode {
     let done = match *arguments.as_slice() {
         [when, "recover", root] => recover(when, Path::new(root)),
         [when, "backup", root, target] => backup(when, Path::new(root), Path::new(target)),
+        [when, "update", root, cache, request] => update(when, Path::new(root), Path::new(cache), Path::new(request)),
         [when, "exec", program, ref rest @ ..] => exec(when, program, rest),
-        [when, act, root, case, backup] => perform(when, act, Path::new(root), case, Path::new(backup)),
+        ["edit", root, cache, name, count] => edit(Path::new(root), Path::new(cache), name, count),
         ["write", root, name, count] => write(Path::new(root), name, count),
         ["read", root] => read(Path::new(root)),
         ["hold", root] => hold(Path::new(root)),
+        [when, act, root, case, backup] => perform(when, act, Path::new(root), case, Path::new(backup)),
         _ => Err("see the head of tests/src/bin/crash-child.rs".into()),
     };
     match done {
@@ -93,6 +98,25 @@ fn recover(when: &str, root: &Path) -> Result<()> {
     let guard = lock.acquire(0, "recover")?;
     let recovery = store.recover(&*guard)?;
     say(&format!("{COMMITTED} {recovery:?}"));
+    Ok(())
+}
+
+fn update(when: &str, root: &Path, cache: &Path, request: &Path) -> Result<()> {
+    let request = std::fs::read_to_string(request)?;
+    let mut session = edits::session(&edits::runtime(cache)?, root)?;
+    begin(when)?;
+    let updated = session.update(&request, &edits::quoting())?;
+    say(&format!("{COMMITTED} {}", updated.revision));
+    Ok(())
+}
+
+/// Adds claims against other writers.
+fn edit(root: &Path, cache: &Path, name: &str, count: &str) -> Result<()> {
+    let mut session = edits::session(&edits::runtime(cache)?, root)?;
+    say(READY);
+    io::stdin().read_line(&mut String::new())?;
+    let conflicts = edits::add_claims(&mut session, name, count.parse()?)?;
+    say(&format!("{count} {conflicts}"));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Reading and writing frames: megabytes a second, natively and in wasm.
+//! Reading and writing frames and topics: megabytes a second, natively and in wasm.
 
 use std::time::Instant;
 
@@ -9,16 +9,20 @@ use crate::line::{Line, median, rounded};
 use crate::{Benchmark, Measured};
 
 /// Data that one round goes through.
-const DATA_BYTES: usize = 64 << 20;
+const DATA_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 64 << 20 };
 /// Rounds, natively and in wasm each; the first of each only warms up.
 const ROUNDS: usize = 8;
 
-/// `n`: records of a round.
+/// `n`: records of a round, or blocks: `topic-read` reads topics strictly, `topic-edit` puts them in order and judges them.
 pub const BENCHMARKS: &[Benchmark] = &[
     ("frame-scan-ascii", throughput),
     ("frame-scan-chinese", throughput),
     ("frame-write-ascii", throughput),
     ("frame-write-chinese", throughput),
+    ("topic-read-ascii", throughput),
+    ("topic-read-chinese", throughput),
+    ("topic-edit-ascii", throughput),
+    ("topic-edit-chinese", throughput),
 ];
 
 fn throughput(name: &'static str) -> Measured {

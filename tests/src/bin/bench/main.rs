@@ -5,11 +5,12 @@
 //!
 //! | module | what it measures |
 //! |---|---|
-//! | `frames` | reading and writing frames, natively and in wasm |
+//! | `frames` | reading and writing frames and topics, natively and in wasm |
 //! | `store` | turns and commits, against the size of what is there |
 //! | `medium` | syncs of a commit, recovery after a death |
 //! | `import` | exports taken in: speed and memory, against their size |
 //! | `promote` | vouching for a record, against the length of its archive |
+//! | `update` | updates of topics, against the blocks of the workspace |
 //! | `shipped` | sizes of the components, the command as a process |
 //!
 //! A further module has its `BENCHMARKS` and a line in [`AREAS`].
@@ -22,6 +23,7 @@ mod medium;
 mod promote;
 mod shipped;
 mod store;
+mod update;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -58,6 +60,7 @@ const AREAS: &[&[Benchmark]] = &[
     medium::BENCHMARKS,
     import::BENCHMARKS,
     promote::BENCHMARKS,
+    update::BENCHMARKS,
     shipped::BENCHMARKS,
 ];
 

@@ -1,9 +1,12 @@
 //! The shipped component `memory`, over a real directory, through the host library.
 
-use std::collections::BTreeMap;
+mod files;
+mod reads;
+mod topics;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -12,10 +15,11 @@ use recollex::workspace::{NumberedTurn, Turn, UnpairedMessage};
 use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
 use recollex_core::source::NewNumbered;
 use recollex_test_rows::unpaired::{self, Given};
-use recollex_test_rows::{Input, Malformed, Outcome, bytes_value, is_archive_path, numbered_turns, promote, timestamp};
+use recollex_test_rows::{Input, Malformed, Outcome, is_archive_path, numbered_turns, promote, timestamp};
 use serde_json::{Map, Value, json};
 
 use super::Engine;
+use files::{Snapshot, changed, files, modes, snapshot, write};
 
 /// Runs behaviour rows as a program that embeds the host library would: one directory, one session a call.
 pub struct Component {
@@ -31,6 +35,12 @@ enum RowError {
     Io(#[from] io::Error),
     #[error("{doing}: {} {error}", error.code())]
     Host { doing: &'static str, error: recollex::Error },
+    #[error("no refusal of the component's: {0}")]
+    Unexpected(String),
+    #[error("says that it changed {said:?}, and changed {real:?}")]
+    Said { said: BTreeSet<String>, real: BTreeSet<String> },
+    #[error("edited by hand and put in order {path} is {by_hand}, not {requested}")]
+    ByHand { path: String, requested: String, by_hand: String },
 }
 
 impl Component {
@@ -162,7 +172,7 @@ impl Component {
             Err(error @ recollex::Error::Memory(_)) if error.reason().is_some() => String::new(),
             Err(error) => return Err(RowError::Host { doing: "archive unpaired", error }),
         };
-        let mut files = changed(&BTreeMap::new(), &snapshot(&root)?);
+        let mut files = changed(&Snapshot::new(), &snapshot(&root)?);
         if let Some(quota) = files.get_mut(unpaired::QUOTA)
             && let Some(text) = quota.as_str()
         {
@@ -199,8 +209,16 @@ impl Engine for Component {
             "frames_write" => self.write_frames(&Input::new(input)).map_err(|error| error.to_string()),
             "promote" => self.promote(&Input::new(input)).map_err(|error| error.to_string()),
             "unpaired_archive" => self.unpaired(&Input::new(input)).map_err(|error| error.to_string()),
+            "update" => self.update(&Input::new(input)).map_err(|error| error.to_string()),
+            "topics_validate" => self.validate(&Input::new(input)).map_err(|error| error.to_string()),
+            "derived" => self.derive(&Input::new(input)).map_err(|error| error.to_string()),
+            "inspect" => self.inspect(&Input::new(input)).map_err(|error| error.to_string()),
             _ => Ok(Outcome::not_here("no behaviour of the component, or not yet")),
         }
+    }
+
+    fn view(&self, file: &str, _input: &Value, expected: &Value) -> Value {
+        topics::visible(file, expected)
     }
 }
 
@@ -237,91 +255,4 @@ fn turn(record: &Input<'_>) -> Result<Turn, Malformed> {
         tier: optional("authority_tier")?,
         trust: text("trust_state")?,
     })
-}
-
-/// Writes a row's files below `root`.
-fn write(root: &Path, files: &Input<'_>) -> Result<(), RowError> {
-    for (path, content) in files.entries()? {
-        let target = root.join(path);
-        fs::create_dir_all(target.parent().unwrap_or(root))?;
-        fs::write(target, content.bytes()?)?;
-    }
-    Ok(())
-}
-
-/// The files that are new or other than before, in the rows' shape: without what is this program's own, with the time
-/// of an audit line as rows write it.
-fn changed(
-    before: &BTreeMap<String, Option<Vec<u8>>>,
-    after: &BTreeMap<String, Option<Vec<u8>>>,
-) -> Map<String, Value> {
-    let is_own = |path: &str| path.starts_with(".scriptorium/recollex") || path == ".scriptorium/workspace-id";
-    let new = after.iter().filter(|(path, content)| !is_own(path) && before.get(*path) != Some(content));
-    new.filter_map(|(path, content)| {
-        let content = content.as_deref()?;
-        let shown = if path == promote::AUDIT { untimed(content).into() } else { bytes_value(content) };
-        Some((path.clone(), shown))
-    })
-    .collect()
-}
-
-/// An audit line with `<now>` for its time, if that is a time.
-fn untimed(line: &[u8]) -> String {
-    let line = String::from_utf8_lossy(line).into_owned();
-    let time = line.strip_prefix("{\"timestamp\":\"").and_then(|rest| rest.split('"').next()).unwrap_or_default();
-    if time.len() > 18 && time.ends_with("+00:00") { line.replacen(time, "<now>", 1) } else { line }
-}
-
-/// Every file below `root` with its bytes, and every directory.
-fn snapshot(root: &Path) -> io::Result<BTreeMap<String, Option<Vec<u8>>>> {
-    let mut found = BTreeMap::new();
-    walk(root, "", &mut |path, at| {
-        found.insert(path.to_owned(), if at.is_dir() { None } else { Some(fs::read(at)?) });
-        Ok(())
-    })?;
-    // The lock file comes into being when the lock is first taken, as an empty file; it says nothing of what is kept.
-    // The cache can be made again.
-    found.retain(|path, _| !path.ends_with("/write.lock") && !path.starts_with(".scriptorium-recollex"));
-    Ok(found)
-}
-
-/// The files below `sources/`, in the rows' shape.
-fn files(root: &Path) -> io::Result<Map<String, Value>> {
-    let mut found = Map::new();
-    walk(&root.join("sources"), "sources/", &mut |path, at| {
-        if at.is_file() {
-            found.insert(path.to_owned(), bytes_value(&fs::read(at)?));
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// The modes of what was made below `sources/`, in the rows' shape.
-fn modes(root: &Path) -> io::Result<Map<String, Value>> {
-    let mut found = Map::new();
-    walk(&root.join("sources"), "sources/", &mut |path, at| {
-        let mode = fs::symlink_metadata(at)?.permissions().mode() & 0o7777;
-        found.insert(path.to_owned(), format!("0o{mode:o}").into());
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Calls `visit` with each path below `directory`, `prefix` before it. Nothing there: nothing is visited.
-fn walk(directory: &Path, prefix: &str, visit: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        visit(&path, &entry.path())?;
-        if entry.file_type()?.is_dir() {
-            walk(&entry.path(), &format!("{path}/"), visit)?;
-        }
-    }
-    Ok(())
 }
