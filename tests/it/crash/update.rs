@@ -26,7 +26,7 @@ use super::{Random, report, rounds, share};
 use crate::support::cache;
 
 /// Of all system calls, one in this many is tried: there are about two thousand.
-const EVERY: usize = 16;
+const EVERY: usize = 12;
 
 /// Of all kills, one in this many is followed by everything that memory can do.
 const THOROUGH: usize = 4;

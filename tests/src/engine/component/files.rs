@@ -8,11 +8,17 @@ use std::path::Path;
 
 use recollex_test_rows::{Input, bytes_value, promote};
 use serde_json::{Map, Value};
+use tempfile::TempDir;
 
 use super::RowError;
 
 /// Every file with its bytes, and every directory.
 pub(super) type Snapshot = BTreeMap<String, Option<Vec<u8>>>;
+
+/// A directory for the workspace of a row: in memory, where there is such a place. No row is about the medium.
+pub(super) fn scratch() -> io::Result<TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}
 
 /// Writes a row's files below `root`.
 pub(super) fn write(root: &Path, files: &Input<'_>) -> Result<(), RowError> {

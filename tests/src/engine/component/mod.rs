@@ -19,7 +19,7 @@ use recollex_test_rows::{Input, Malformed, Outcome, is_archive_path, numbered_tu
 use serde_json::{Map, Value, json};
 
 use super::Engine;
-use files::{Snapshot, changed, files, modes, snapshot, write};
+use files::{Snapshot, changed, files, modes, scratch, snapshot, write};
 
 /// Runs behaviour rows as a program that embeds the host library would: one directory, one session a call.
 pub struct Component {
@@ -59,7 +59,7 @@ impl Component {
 
     fn write_frames(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
         let calls: Vec<Input<'_>> = input.field("calls")?.elements()?.collect();
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("existing")?)?;
         self.open(&root)?.init().map_err(|error| RowError::Host { doing: "init", error })?;
@@ -99,7 +99,7 @@ impl Component {
 
     /// Vouches for a record, as the caller that the row describes.
     fn promote(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("files")?)?;
         self.open(&root)?.init().map_err(|error| RowError::Host { doing: "init", error })?;
@@ -145,7 +145,7 @@ impl Component {
     /// Keeps what somebody unpaired said, at the row's time.
     fn unpaired(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
         let given = Given::read(input)?;
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         if let Some(quota) = &given.quota {
             fs::create_dir_all(root.join(".scriptorium"))?;

@@ -8,7 +8,7 @@ use recollex::{OpenOptions, Session};
 use recollex_test_rows::{Input, Outcome, inspect};
 use serde_json::{Value, json};
 
-use super::files::write;
+use super::files::{scratch, write};
 use super::{Component, RowError};
 
 /// Limits of the observed program.
@@ -22,7 +22,7 @@ impl Component {
     /// One read.
     pub(super) fn inspect(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
         let shared = inspect::workspace()?;
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.maybe("files").unwrap_or_else(|| Input::new(&shared)))?;
         let options = OpenOptions::new(Tier::Owner).setting("get.bytes", inspect::CHARS.to_string());

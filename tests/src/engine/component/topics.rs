@@ -15,7 +15,7 @@ use recollex_test_rows::update::{flat_revision, given_provenance, request};
 use recollex_test_rows::{Input, Malformed, Outcome, derived};
 use serde_json::{Map, Value, json};
 
-use super::files::{Snapshot, changed, is_own, snapshot, write};
+use super::files::{Snapshot, changed, is_own, scratch, snapshot, write};
 use super::{Component, RowError};
 
 /// How many ids a row names when blocks would disappear.
@@ -77,7 +77,7 @@ impl Component {
         if !matches!(input.field("git_commit")?.text()?, "off" | "auto") {
             return Ok(Outcome::not_here("whether a commit is recorded is the host's to decide"));
         }
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("files")?)?;
         let before = snapshot(&root)?;
@@ -141,7 +141,7 @@ impl Component {
         if mode != "update" && edit.keys().any(|path| TopicPath::parse(path).is_err()) {
             return Ok(Outcome::not_here("an edit of what is no topic is no edit of a topic"));
         }
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("files")?)?;
         let before = snapshot(&root)?;
@@ -192,7 +192,7 @@ impl Component {
         edit: &BTreeMap<&str, Option<&str>>,
         expected: &Map<String, Value>,
     ) -> Result<(), RowError> {
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("files")?)?;
         // Views of the state before, as there would be in a workspace that is in use.
@@ -225,7 +225,7 @@ impl Component {
         if input.field("tokenizer")?.text()? == "unavailable" {
             return Ok(Outcome::not_here("this host has a vocabulary"));
         }
-        let directory = tempfile::tempdir()?;
+        let directory = scratch()?;
         let root = directory.path().join("workspace");
         write(&root, &input.field("files")?)?;
         let before = snapshot(&root)?;
