@@ -37,6 +37,7 @@ const CORE: &[&str] = &[
     "frames_parse",
     "frames_write",
     "ids",
+    "index_events",
     "inspect",
     "legacy_parse",
     "promote",

@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use recollex_core::ids::{Location, is_v2_path, legacy_twin};
+use recollex_core::ids::{Location, TopicPath, is_v2_path, legacy_twin};
 use recollex_core::search::{
-    self, CATALOG, DIRECTORY, Document, Extension, Index, Known, LOG_BYTES, MissingPages, Opening, Place, Query,
+    self, CATALOG, Claim, DIRECTORY, Document, Extension, Index, Known, LOG_BYTES, MissingPages, Opening, Place, Query,
     Ranking, Scratch, Wanted, Write,
 };
 use recollex_core::session::Settings;
@@ -127,10 +127,14 @@ impl Held {
 
     /// Indexes what is other than the index thinks.
     fn update(&mut self, settings: &Settings, audience: &Audience, last: bool) -> Result<Vec<Finding>, wit::Error> {
-        let mut entries =
-            tree::list(Area::Tree, "sources").map_err(|error| convert::store_error(error, Some("sources")))?;
+        let list = |below| match tree::list(Area::Tree, below) {
+            Err(StoreError::NotFound) => Ok(Vec::new()),
+            listed => listed.map_err(|error| convert::store_error(error, Some(below))),
+        };
+        let mut entries = list("sources")?;
         // v2 archives first: where one has a record, an older archive's with the same id is not found.
         entries.sort_by_key(|entry| !is_v2_path(&entry.path));
+        entries.append(&mut list("topics")?);
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut update = Update {
             verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
@@ -171,10 +175,12 @@ impl Held {
             update.verifier.end(&mut |_, _| {});
             return Ok(update.verifier.take_findings(usize::MAX));
         }
-        if !matches!(update.verifier.class(path), FileClass::Archive | FileClass::OlderArchive) {
+        let topic = match update.verifier.class(path) {
+            FileClass::Archive | FileClass::OlderArchive => None,
+            FileClass::Topic => TopicPath::parse(path).ok(),
             // It has nothing that can be found.
-            return Ok(Vec::new());
-        }
+            _ => return Ok(Vec::new()),
+        };
         let version = update.twins.version(entry);
         let known = self.index.known(path, &tree::version(&version));
         let told = self.faults.get(path).filter(|(token, _)| *token == version.token);
@@ -188,12 +194,18 @@ impl Held {
                 return Ok(findings.clone());
             }
             // What is wrong has to be found out again, and nothing else.
-            (Known::This { faulty: true }, None) => {
-                update.read(entry, |_| Ok(()))?;
-            }
+            (Known::This { faulty: true }, None) => match &topic {
+                Some(topic) => drop(update.read_topic(entry, topic, |_| Ok(()))?),
+                None => drop(update.read(entry, |_| Ok(()))?),
+            },
             (Known::Not, _) => {
                 self.index.replace(path);
-                let is_clean = update.read(entry, |found| add(&mut self.index, path, found))?;
+                let is_clean = match &topic {
+                    Some(topic) => {
+                        update.read_topic(entry, topic, |claim| put(&mut self.index, path, &claim.document()))?
+                    }
+                    None => update.read(entry, |found| add(&mut self.index, path, found))?,
+                };
                 if let Some(is_clean) = is_clean {
                     self.index.finish(path, &tree::version(&version), !is_clean);
                 }
@@ -383,36 +395,73 @@ impl Update<'_> {
             if full.is_some() || !counts {
                 return;
             }
-            // What counts is text that can be found, and not what a damaged file holds.
-            *bytes = bytes.saturating_add(record.text().len() as u64);
-            full = match *bytes > settings.index_bytes {
-                true => Some(LimitReached {
-                    name: "limits.index-bytes",
-                    allowed: settings.index_bytes,
-                    asked: *bytes,
-                    subject: Some("sources".to_owned()),
-                }),
-                false => found(record).err(),
-            };
+            full = within(bytes, record.text(), settings).and_then(|()| found(record)).err();
         };
-        let mut reader = Reader::listed(entry);
-        let outcome = loop {
-            match reader.next() {
-                Ok(Some(Piece::Text(text))) => verifier.push_text(&text, &mut take),
-                Ok(Some(Piece::Bytes(bytes))) => verifier.push_bytes(&bytes, &mut take),
-                Ok(None) => break verifier.end(&mut take).map(|outcome| outcome.clean),
-                Err(StoreError::Changed) if !*last => {
-                    return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
-                }
-                Err(error) => {
-                    verifier.unreadable(&convert::in_words(&error));
-                    break None;
-                }
-            }
-        };
+        let outcome = verify(verifier, entry, *last, &mut take, |_| {})?;
         match full {
             Some(limit) => Err(convert::limit(limit)),
             None => Ok(outcome),
+        }
+    }
+
+    /// The same of a topic, and its claims.
+    fn read_topic(
+        &mut self,
+        entry: &Entry,
+        topic: &TopicPath,
+        mut found: impl FnMut(&Claim) -> Result<(), LimitReached>,
+    ) -> Result<Option<bool>, wit::Error> {
+        let Self { verifier, bytes, settings, last, .. } = self;
+        verifier.file(&entry.path, EntryKind::File);
+        let mut text = String::new();
+        let outcome = verify(verifier, entry, *last, &mut |_, _| {}, |piece| text.push_str(piece))?;
+        // What is not UTF-8 is no text.
+        if outcome == Some(true) {
+            let mut each = |claim: &Claim| within(bytes, claim.text(), settings).and_then(|()| found(claim));
+            Claim::all(topic, &text).iter().try_for_each(&mut each).map_err(convert::limit)?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// What counts is text that can be found. The error: it is more than the setting allows.
+fn within(bytes: &mut u64, text: &str, settings: &Settings) -> Result<(), LimitReached> {
+    *bytes = bytes.saturating_add(text.len() as u64);
+    match *bytes > settings.index_bytes {
+        true => Err(LimitReached {
+            name: "limits.index-bytes",
+            allowed: settings.index_bytes,
+            asked: *bytes,
+            subject: None,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Has the file that the verifier has opened read. Whether nothing is wrong with it; none: it could not be read to its end.
+fn verify(
+    verifier: &mut Verifier,
+    entry: &Entry,
+    last: bool,
+    take: &mut dyn FnMut(&str, RecordRef<'_>),
+    mut text: impl FnMut(&str),
+) -> Result<Option<bool>, wit::Error> {
+    let mut reader = Reader::listed(entry);
+    loop {
+        match reader.next() {
+            Ok(Some(Piece::Text(piece))) => {
+                text(&piece);
+                verifier.push_text(&piece, take);
+            }
+            Ok(Some(Piece::Bytes(bytes))) => verifier.push_bytes(&bytes, take),
+            Ok(None) => return Ok(verifier.end(take).map(|outcome| outcome.clean)),
+            Err(StoreError::Changed) if !last => {
+                return Err(convert::store_error(StoreError::Changed, Some(&entry.path)));
+            }
+            Err(error) => {
+                verifier.unreadable(&convert::in_words(&error));
+                return Ok(None);
+            }
         }
     }
 }
@@ -433,7 +482,11 @@ fn add(index: &mut Index, path: &str, found: RecordRef<'_>) -> Result<(), LimitR
             Place { offset: record.offset, header, length, line: record.line }
         }
     };
-    index.add(path, &Document::of_record(&record, text, place)).map_err(|full| LimitReached {
+    put(index, path, &Document::of_record(&record, text, place))
+}
+
+fn put(index: &mut Index, path: &str, document: &Document<'_>) -> Result<(), LimitReached> {
+    index.add(path, document).map_err(|full| LimitReached {
         name: "search.documents",
         allowed: u64::from(full.documents),
         asked: u64::from(full.documents).saturating_add(1),

@@ -309,7 +309,7 @@ fn invalid(fault: &ReadFault) -> wit::Error {
 }
 
 /// A whole file's text.
-fn text_of(entry: &Entry) -> Result<String, wit::Error> {
+pub(crate) fn text_of(entry: &Entry) -> Result<String, wit::Error> {
     let failed = |error| convert::store_error(error, Some(&entry.path));
     if !tree::is_file(entry) {
         return Err(failed(StoreError::Denied("not a regular file".to_owned())));

@@ -2,20 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recollex_core::ids::is_v2_path;
-use recollex_core::search::{Kind, Limits, Query, QueryError, QueryRequest, Ranked};
+use recollex_core::ids::{TopicPath, is_v2_path};
+use recollex_core::read::Records;
+use recollex_core::search::{Claim, Grounds, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Signal};
 use recollex_core::session::Settings;
-use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record, RecordRef, glance, said};
+use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record, RecordRef, Trust, glance, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, StoreError};
 use crate::convert;
+use crate::evidence::Archives;
 use crate::index::{Shelf, said_in};
 use crate::read;
+use crate::reading;
 use crate::tree;
 use crate::view::View;
 
-/// Looks words up in the records of the workspace that the caller sees; others count for nothing. A file that changes while
+/// Looks words up in the records and claims of the workspace that the caller sees; others count for nothing. A file that changes while
 /// it is read is an error, or on the `last` try a finding.
 pub(crate) fn search(
     shelf: &Shelf,
@@ -41,10 +44,25 @@ pub(crate) fn search(
         explain: query.explain,
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    let (ranking, findings) = shelf.search(settings, view.audience(), &parsed, last)?;
+    answer(shelf, settings, view, &parsed, last)
+}
+
+/// Answers a query that was checked.
+pub(crate) fn answer(
+    shelf: &Shelf,
+    settings: &Settings,
+    view: &View,
+    query: &Query,
+    last: bool,
+) -> Result<wit::Answer, wit::Error> {
+    let (ranking, findings) = shelf.search(settings, view.audience(), query, last)?;
     let mut findings: Vec<wit::Finding> = findings.into_iter().map(convert::finding).collect();
     let older = Older::read(&ranking.hits, settings, view)?;
-    let hits = ranking.hits.into_iter().map(|ranked| hit(ranked, &older, settings));
+    let claims = Claims::read(&ranking.hits, settings, view)?;
+    let hits = ranking.hits.into_iter().map(|ranked| match ranked.kind {
+        Kind::Source => hit(ranked, &older, settings),
+        Kind::Topic | Kind::Experience => claims.hit(ranked, settings),
+    });
     let hits = hits.collect::<Result<_, _>>()?;
     if ranking.terms_left_out {
         let code = FindingCode::QueryTermsLeftOut;
@@ -80,8 +98,7 @@ struct Shown {
 impl Shown {
     /// Of a record in which `text` was said, or more: `length` bytes.
     fn new(record: Record, text: &str, length: u64, settings: &Settings) -> Self {
-        let shown = text.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
-        let text = text.get(..shown).unwrap_or_default().to_owned();
+        let text = beginning(text, settings).to_owned();
         Self { is_cut: (text.len() as u64) < length, record, headings: Vec::new(), mentions: None, text }
     }
 }
@@ -91,7 +108,7 @@ struct Older(BTreeMap<(String, u64), Shown>);
 
 impl Older {
     fn read(hits: &[Ranked], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
-        let older = hits.iter().filter(|hit| !is_v2_path(&hit.path));
+        let older = hits.iter().filter(|hit| hit.kind == Kind::Source && !is_v2_path(&hit.path));
         let wanted: BTreeSet<(&str, u64)> = older.map(|hit| (hit.path.as_str(), hit.place.offset)).collect();
         let paths: BTreeSet<&str> = wanted.iter().map(|(path, _)| *path).collect();
         let mut found = BTreeMap::new();
@@ -160,12 +177,75 @@ fn hit(ranked: Ranked, older: &Older, settings: &Settings) -> Result<wit::Hit, w
         evidence_number: None,
         block: None,
         headings: headings.clone(),
-        signals: ranked
-            .signals
-            .into_iter()
-            .map(|signal| wit::Signal { name: signal.name, points: signal.points })
-            .collect(),
+        signals: signals(ranked.signals),
     })
+}
+
+fn signals(signals: Vec<Signal>) -> Vec<wit::Signal> {
+    signals.into_iter().map(|signal| wit::Signal { name: signal.name, points: signal.points }).collect()
+}
+
+/// As much of a text as is shown.
+fn beginning<'t>(text: &'t str, settings: &Settings) -> &'t str {
+    let shown = text.floor_char_boundary(usize::try_from(settings.hit_bytes).unwrap_or(usize::MAX));
+    text.get(..shown).unwrap_or_default()
+}
+
+/// Hits in topics, by path and the claim's id: a topic is read once for all of them.
+struct Claims(BTreeMap<(String, String), (Claim, Grounds, wit::Trust)>);
+
+impl Claims {
+    fn read(hits: &[Ranked], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
+        let claimed = hits.iter().filter(|hit| hit.kind == Kind::Topic);
+        let wanted: BTreeSet<(&str, &str)> = claimed.map(|hit| (hit.path.as_str(), hit.id.as_str())).collect();
+        let paths: BTreeSet<&str> = wanted.iter().map(|(path, _)| *path).collect();
+        let mut found = BTreeMap::new();
+        let archives = Archives::of(view, &settings.limits());
+        for path in paths {
+            let failed = |error| convert::store_error(error, Some(path));
+            let entry = view.find(path).map_err(failed)?.ok_or_else(|| failed(StoreError::Changed))?;
+            let topic = TopicPath::parse(path).map_err(|_| failed(StoreError::Changed))?;
+            let text = reading::text_of(&entry)?;
+            let mut grounds: BTreeMap<String, Grounds> = Claim::grounds(&topic, &text, &archives).into_iter().collect();
+            for claim in Claim::all(&topic, &text).into_iter().filter(|claim| wanted.contains(&(path, claim.id()))) {
+                let grounds = grounds.remove(claim.id()).unwrap_or_default();
+                let trust =
+                    convert::trust(match grounds.complete && grounds.refs.iter().all(|one| archives.is_trusted(one)) {
+                        true => Trust::Trusted,
+                        false => Trust::Pending,
+                    });
+                // Of two with one id the first is shown.
+                found.entry((path.to_owned(), claim.id().to_owned())).or_insert((claim, grounds, trust));
+            }
+        }
+        archives.check()?;
+        Ok(Self(found))
+    }
+
+    fn hit(&self, ranked: Ranked, settings: &Settings) -> Result<wit::Hit, wit::Error> {
+        let changed = || convert::store_error(StoreError::Changed, Some(&ranked.path));
+        let (claim, grounds, trust) = self.0.get(&(ranked.path.clone(), ranked.id.clone())).ok_or_else(changed)?;
+        let block = claim.event.block.as_str();
+        let text = beginning(claim.text(), settings);
+        Ok(wit::Hit {
+            kind: wit::HitKind::Topic,
+            id: block.to_owned(),
+            anchor: format!("^{block}"),
+            line: claim.event.line as u64,
+            text_cut: text.len() < claim.text().len(),
+            text: text.to_owned(),
+            time: claim.time().to_owned(),
+            score: ranked.score,
+            speaker: None,
+            trust: *trust,
+            evidence_number: u32::try_from(claim.event.number).ok(),
+            block: Some(block.to_owned()),
+            evidence: grounds.refs.iter().map(ToString::to_string).collect(),
+            headings: claim.headings.clone(),
+            signals: signals(ranked.signals),
+            path: ranked.path,
+        })
+    }
 }
 
 /// The frame of a hit, and as much of its text as is shown. None: it is not there any more.

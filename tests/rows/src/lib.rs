@@ -15,6 +15,7 @@ mod fence;
 mod frames_parse;
 mod frames_write;
 mod ids;
+mod index_events;
 mod input;
 pub mod inspect;
 mod legacy_parse;
@@ -75,6 +76,7 @@ const FILES: &[(&str, Runner)] = &[
     ("frames_parse", Runner::Plain(frames_parse::observe)),
     ("frames_write", Runner::Plain(frames_write::observe)),
     ("ids", Runner::Plain(ids::observe)),
+    ("index_events", Runner::Plain(index_events::observe)),
     ("inspect", Runner::Plain(inspect::observe)),
     ("legacy_parse", Runner::Plain(legacy_parse::observe)),
     ("promote", Runner::Plain(promote::observe)),

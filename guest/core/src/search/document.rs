@@ -25,10 +25,12 @@ pub struct Document<'a> {
     pub id: &'a str,
     /// What it is.
     pub kind: Kind,
-    /// When: what stands between a record's brackets. Its day is the whole of it where it is written `YYYY`, `YYYY-MM` or
-    /// `YYYY-MM-DD`, else the first `YYYY-MM-DD` in it, else the first in the label and the text.
+    /// When. Of a record, what stands between its brackets: its day is the whole of it where it is written `YYYY`, `YYYY-MM`
+    /// or `YYYY-MM-DD`, else the first `YYYY-MM-DD` in it, else the first in the label and the text. Of a claim, its times,
+    /// joined by `; `: each is a day, month or year of its own, and nothing else says when it was.
     pub time: &'a str,
-    /// The label as written in the record. Counts as text, so that a query may name the speaker, unless it is a role.
+    /// The label as written in a record; of a claim, the words of its path and the headings above it. Counts as text, so that
+    /// a query may name the speaker or the topic, unless it is a role.
     pub label: &'a str,
     /// Who the runtime says spoke; none where it gave nobody.
     pub speaker: Option<Speaker<'a>>,
@@ -39,6 +41,9 @@ pub struct Document<'a> {
     /// Where it stands in its file.
     pub place: Place,
 }
+
+/// What stands between the times of a claim.
+pub(super) const TIMES: &str = "; ";
 
 /// The labels of records that nobody in particular said.
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
@@ -66,15 +71,50 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The days it is about.
+    /// The days it is about; of a claim with several times, the first of them.
     pub(super) fn days(&self) -> Option<Span> {
-        Span::parse(self.time).or_else(|| [self.time, self.label, self.text].into_iter().find_map(Span::first_in))
+        match self.kind {
+            Kind::Source => {
+                self.dates().next().or_else(|| [self.label, self.text].into_iter().find_map(Span::first_in))
+            }
+            Kind::Topic | Kind::Experience => self.dates().next(),
+        }
+    }
+
+    /// What its time says, as far as that are days.
+    pub(super) fn dates(&self) -> impl Iterator<Item = Span> + use<'a> {
+        let (times, whole) = match self.kind {
+            Kind::Source => (None, Span::parse(self.time).or_else(|| Span::first_in(self.time))),
+            Kind::Topic | Kind::Experience => (Some(self.time.split(TIMES).filter_map(Span::parse)), None),
+        };
+        times.into_iter().flatten().chain(whole)
+    }
+
+    /// What a part keeps as its id: it, and behind an LF the other days that it is about.
+    pub(super) fn key(&self) -> String {
+        let mut key = self.id.to_owned();
+        for days in self.dates().skip(1) {
+            key.push('\n');
+            key.push_str(&days.code().to_string());
+        }
+        key
     }
 
     /// What of its label is text.
     pub(super) fn searched_label(&self) -> &'a str {
-        if self.speaker.is_none() && ROLES.contains(&self.label) { "" } else { self.label }
+        let is_role = self.kind == Kind::Source && self.speaker.is_none() && ROLES.contains(&self.label);
+        if is_role { "" } else { self.label }
     }
+}
+
+/// The id in a [`Document::key`].
+pub(super) fn id_of(key: &str) -> &str {
+    key.split('\n').next().unwrap_or_default()
+}
+
+/// The other days in a [`Document::key`].
+pub(super) fn other_days(key: &str) -> impl Iterator<Item = Span> {
+    key.split('\n').skip(1).filter_map(|code| Span::of_code(code.parse().ok()?))
 }
 
 /// The names of a speaker.

@@ -15,7 +15,7 @@
 //! A search is a function of what is at hand. If pages of segments are missing it says which, and is begun again once they
 //! are there.
 
-use super::document::Traits;
+use super::document::{Kind, Traits, id_of};
 use super::files::{File, RunAt};
 use super::filter::Filter;
 use super::index::Index;
@@ -174,11 +174,11 @@ impl<'a> Search<'a> {
         });
         let left_out = self.query.terms_left_out || found.len() > SCORED_TERMS;
         keep_rarest(&mut found);
-        let corpus = self.view.corpus;
+        let documents = self.view.documents;
         let (mut total, mut most) = (0_u64, 0);
         for found in &mut found {
             let thousandths = if found.term.weak { self.view.weights.weak } else { 1000 };
-            found.rarity = share(rarity(corpus.documents, found.documents), thousandths);
+            found.rarity = share(rarity(documents, found.documents), thousandths);
             // A document may hold several forms of a term.
             let forms = found.lists.iter().map(Vec::len).max().unwrap_or(0);
             total += u64::from(found.rarity) * forms as u64;
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
         }
         let pairs =
             if self.view.weights.adjacent == 0 { 0 } else { found.iter().filter(|found| found.follows).count() };
-        total += u64::from(share(rarity(corpus.documents, 1), self.view.weights.adjacent)) * pairs as u64;
+        total += u64::from(share(rarity(documents, 1), self.view.weights.adjacent)) * pairs as u64;
         Some(Sums { found, adjacent: Vec::new(), scale: Scale::for_sum(total, most + pairs), left_out })
     }
 
@@ -205,7 +205,7 @@ impl<'a> Search<'a> {
                 documents = documents.saturating_add(list.count.saturating_sub(hidden));
             }
         }
-        Some(documents.min(self.view.corpus.documents))
+        Some(documents.min(self.view.documents))
     }
 
     fn is_named(&self) -> bool {
@@ -250,6 +250,7 @@ impl<'a> Search<'a> {
                     let mut adder = Adder {
                         sessions: &piece.sessions,
                         lengths: part.lengths(),
+                        traits: if piece.has_claims { part.traits() } else { &[] },
                         sums: here,
                         view,
                         scale: sums.scale,
@@ -291,7 +292,7 @@ impl<'a> Search<'a> {
         if count == 0 {
             return;
         }
-        pair.rarity = share(rarity(self.view.corpus.documents, count), self.view.weights.adjacent);
+        pair.rarity = share(rarity(self.view.documents, count), self.view.weights.adjacent);
         for (part, document) in &pair.documents {
             let saturation = self.saturation(*part, *document, OCCURRENCE);
             if let Some(sum) = self.place(*part, *document).and_then(|place| scratch.sums.get_mut(place)) {
@@ -333,9 +334,9 @@ impl<'a> Search<'a> {
     }
 
     fn saturation(&self, part: u32, document: u32, frequency: u8) -> u32 {
-        let part = self.index.parts.get(part as usize);
-        let code = part.and_then(|part| part.lengths().get(document as usize)).copied().unwrap_or(0);
-        self.view.saturation.get(frequency, code)
+        let Some(part) = self.index.parts.get(part as usize) else { return 0 };
+        let code = part.lengths().get(document as usize).copied().unwrap_or(0);
+        self.view.saturation(part.traits_of(document).kind()).get(frequency, code)
     }
 
     /// Place of a document among all.
@@ -389,7 +390,7 @@ impl<'a> Search<'a> {
         let (place, days) = (part.place(document, missing), part.days(document, missing));
         let signals = if self.query.explain { self.explain(at, sums, scorer, missing) } else { Some(Vec::new()) };
         Some(Ranked {
-            id: part.id(document, missing)?,
+            id: id_of(&part.id(document, missing)?).to_owned(),
             path: file.path.clone(),
             place: place?,
             kind: part.traits_of(document).kind(),
@@ -495,6 +496,8 @@ fn multiplied(score: u64, factor: u64) -> u64 {
 struct Adder<'s> {
     sessions: &'s [u32],
     lengths: &'s [u8],
+    /// Empty where there are only records.
+    traits: &'s [u8],
     sums: &'s mut [u16],
     view: &'s View,
     scale: Scale,
@@ -514,7 +517,9 @@ impl Adder<'_> {
         if *session == HIDDEN {
             return false;
         }
-        let saturation = self.view.saturation.get(posting.frequency(), *code);
+        // No traits: records only.
+        let kind = self.traits.get(document).map_or(Kind::Source, |traits| Traits(*traits).kind());
+        let saturation = self.view.saturation(kind).get(posting.frequency(), *code);
         *sum = sum.saturating_add(narrow(self.scale.impact(self.rarity, saturation)));
         if *session != self.now.0 {
             self.end();

@@ -1,6 +1,6 @@
 //! What a query asks of a document beside its words.
 
-use super::document::Kind;
+use super::document::{Kind, other_days};
 use super::files::Files;
 use super::part::{Missing, Part, Section};
 use super::query::Query;
@@ -64,7 +64,12 @@ impl Filter {
             })
             && self.period.is_none_or(|period| {
                 // The outer none: it is not at hand. The inner: it has no day.
-                part.days(document, missing).flatten().is_some_and(|days| period.meets(days))
+                part.days(document, missing).flatten().is_some_and(|days| {
+                    let mut other = || {
+                        part.id(document, missing).is_some_and(|key| other_days(&key).any(|days| period.meets(days)))
+                    };
+                    period.meets(days) || part.traits_of(document).kind() != Kind::Source && other()
+                })
             })
     }
 }

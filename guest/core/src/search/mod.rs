@@ -1,4 +1,4 @@
-//! Finding records by what they say: index, query, ranking.
+//! Finding records and claims by what they say: index, query, ranking.
 //!
 //! ```text
 //! text -> fold (characters) -> token -> analysis (words, language) -> stem -> part (postings) -> index
@@ -36,6 +36,7 @@
 //! ```
 
 mod analysis;
+mod claim;
 mod document;
 mod engine;
 mod files;
@@ -55,6 +56,7 @@ mod weights;
 mod words;
 
 pub use crate::ids::{Day, Span};
+pub use claim::{Claim, Grounds};
 pub use document::{Document, Kind, Place, Speaker};
 pub use engine::{MissingPages, Scratch};
 pub use index::{DOCUMENTS, Index, IndexFull};

@@ -3,8 +3,12 @@
 //! A file that a caller may not see is as good as absent: it takes no part in how rare a word is, in mean lengths, in
 //! anything. So a ranking says nothing about what is hidden, and is the one that a workspace without those files gives.
 //!
+//! Lengths are compared within a kind: claims are short, and are not ranked before records for that, nor do they make records
+//! long. How rare a word is all documents decide together, so that the scores of one list are of one measure.
+//!
 //! A **session** is at most [`SESSION`] documents of a file, one after the other. Sessions are numbered over all parts.
 
+use super::document::{Kind, Traits};
 use super::files::{Files, RunAt};
 use super::part::{Part, Run};
 use super::score::{Corpus, Saturation, k, length};
@@ -34,8 +38,10 @@ pub struct View {
     pub(super) pieces: Vec<Piece>,
     /// Places for documents in all parts, blocks filled up.
     pub(super) room: usize,
-    pub(super) corpus: Corpus,
-    pub(super) saturation: Saturation,
+    /// How many documents count.
+    pub(super) documents: u32,
+    /// Of records, and of claims.
+    saturations: [Saturation; KINDS],
     /// `K` of each session.
     pub(super) session_k: Vec<u64>,
     /// Languages of what can be seen.
@@ -55,6 +61,19 @@ pub(super) struct Piece {
     pub(super) hidden: Vec<Range<u32>>,
     /// Number of the file of each run that counts.
     pub(super) files: Vec<Option<u32>>,
+    /// Some of its documents are claims.
+    pub(super) has_claims: bool,
+}
+
+/// How many kinds of documents are compared with their own kind's mean length.
+const KINDS: usize = 2;
+
+/// Which of them a document is of.
+fn class(kind: Kind) -> usize {
+    match kind {
+        Kind::Source => 0,
+        Kind::Topic | Kind::Experience => 1,
+    }
 }
 
 impl View {
@@ -74,11 +93,13 @@ impl View {
                 sessions: vec![HIDDEN; part.documents() as usize],
                 hidden: Vec::new(),
                 files: vec![None; part.runs().len()],
+                has_claims: false,
             }
         };
         let mut pieces: Vec<Piece> = parts.iter().map(empty).collect();
-        let mut corpus = Corpus { k1: weights.k1, b: weights.b, documents: 0, length: 0 };
-        let mut session_lengths: Vec<u64> = Vec::new();
+        let mut corpora = [Corpus { k1: weights.k1, b: weights.b, documents: 0, length: 0 }; KINDS];
+        // With the class of the document that each begins with.
+        let mut session_lengths: Vec<(u64, usize)> = Vec::new();
         let (mut languages, mut joints) = (0, Vec::new());
         for (number, file) in (0..).zip(files.iter()).filter(|(_, file)| visible(&file.path)) {
             let mut before: Option<&RunAt> = None;
@@ -96,22 +117,29 @@ impl View {
                 }
                 before = Some(at);
                 languages |= run.languages;
-                corpus.documents = corpus.documents.saturating_add(run.documents);
                 let range = run.range();
                 let columns = (
                     piece.sessions.get_mut(range.start as usize..range.end as usize),
                     part.lengths().get(range.start as usize..range.end as usize),
+                    part.traits().get(range.start as usize..range.end as usize),
                 );
-                let (Some(sessions), Some(codes)) = columns else { continue };
-                for ((session, code), ordinal) in sessions.iter_mut().zip(codes).zip(run.ordinal..) {
+                let (Some(sessions), Some(codes), Some(traits)) = columns else { continue };
+                for (((session, code), traits), ordinal) in
+                    sessions.iter_mut().zip(codes).zip(traits).zip(run.ordinal..)
+                {
+                    let class = class(Traits(*traits).kind());
+                    piece.has_claims |= class > 0;
                     if ordinal.is_multiple_of(SESSION) || session_lengths.is_empty() {
-                        session_lengths.push(0);
+                        session_lengths.push((0, class));
                     }
                     let length = u64::from(length(*code));
-                    corpus.length += length;
+                    if let Some(corpus) = corpora.get_mut(class) {
+                        corpus.documents = corpus.documents.saturating_add(1);
+                        corpus.length += length;
+                    }
                     // As many sessions as documents at most.
                     *session = session_lengths.len().saturating_sub(1) as u32;
-                    if let Some(sum) = session_lengths.last_mut() {
+                    if let Some((sum, _)) = session_lengths.last_mut() {
                         *sum += length;
                     }
                 }
@@ -120,25 +148,39 @@ impl View {
         for piece in &mut pieces {
             piece.hidden = hidden(&piece.sessions);
         }
-        let sessions = Corpus {
-            k1: weights.session_k1,
-            b: weights.session_b,
-            documents: session_lengths.len() as u32,
-            length: corpus.length,
-        };
-        let mut saturation = Saturation::default();
-        saturation.prepare(corpus);
+        let sessions = [0, 1].map(|class| {
+            let lengths = session_lengths.iter().filter(|(_, of)| *of == class).map(|(length, _)| length);
+            Corpus {
+                k1: weights.session_k1,
+                b: weights.session_b,
+                documents: lengths.clone().count() as u32,
+                length: lengths.sum(),
+            }
+        });
+        let saturations = corpora.map(|corpus| {
+            let mut saturation = Saturation::default();
+            saturation.prepare(corpus);
+            saturation
+        });
+        let session_k = |(length, class): (u64, usize)| sessions.get(class).map_or(0, |sessions| k(*sessions, length));
         View {
             weights,
             revision,
             pieces,
             room,
-            corpus,
-            saturation,
-            session_k: session_lengths.into_iter().map(|length| k(sessions, length)).collect(),
+            documents: corpora.iter().map(|corpus| corpus.documents).fold(0, u32::saturating_add),
+            saturations,
+            session_k: session_lengths.into_iter().map(session_k).collect(),
             languages,
             joints,
         }
+    }
+
+    /// What occurrences in documents of a kind come to.
+    #[inline]
+    pub(super) fn saturation(&self, kind: Kind) -> &Saturation {
+        let [records, claims] = &self.saturations;
+        if class(kind) == 0 { records } else { claims }
     }
 
     /// Number of the file that a document stands in.
@@ -148,7 +190,7 @@ impl View {
 
     /// How many documents can be found.
     pub fn documents(&self) -> u32 {
-        self.corpus.documents
+        self.documents
     }
 }
 

@@ -6,7 +6,7 @@
 use super::frame::FrameRef;
 use super::legacy::{LegacyKind, LegacyRef};
 use super::metadata::{Tier, Trust, UNKNOWN};
-use crate::ids::{SpeakerId, label as label_of, lexical_id};
+use crate::ids::{SpeakerId, lexical_id};
 use crate::text::{clean, identity_part};
 
 /// Who a record says spoke, where the runtime gave a speaker.
@@ -35,11 +35,21 @@ impl Speaker {
             _ => label,
         };
         Some(Self {
-            label: label_of(display, id.as_str(), ""),
+            label: shown(display, &shown_id),
             display: display.to_owned(),
             id: id.as_str().to_owned(),
             trusted: trust == Trust::Trusted,
         })
+    }
+}
+
+/// Name and id as people see them. Parts of full length were cut when they were written: the whole is not cut again, or a long
+/// name would hide the id.
+fn shown(display: &str, shown_id: &str) -> String {
+    match (identity_part(display).as_str(), shown_id) {
+        ("", one) | (one, "") => one.to_owned(),
+        (display, id) if display == id => id.to_owned(),
+        (display, id) => format!("{display} ({id})"),
     }
 }
 

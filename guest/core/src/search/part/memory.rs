@@ -183,9 +183,7 @@ impl Memory {
         let days = document.days();
         let mut adder = Adder { memory: self, number, length: 0, languages: 0 };
         analyzer.analyse(document.searched_label(), |found| adder.found(found, 1, None));
-        if let Some(date) = Span::parse(document.time).or_else(|| Span::first_in(document.time)) {
-            adder.date(date);
-        }
+        document.dates().for_each(|date| adder.date(date));
         let cues = analyzer.analyse(document.text, |found| {
             let place = match found {
                 Found::Word { place, .. } => Some(place),
@@ -197,7 +195,7 @@ impl Memory {
         let traits = Traits::new(document.kind, document.by_machine, is_question(document.text), cues.time);
         // There is room for a speaker.
         let speaker = document.speaker.and_then(|speaker| self.speakers.intern(Names::of(speaker)));
-        self.push(document.id, document.place, days, speaker, length_code(length), traits, languages);
+        self.push(&document.key(), document.place, days, speaker, length_code(length), traits, languages);
         true
     }
 
