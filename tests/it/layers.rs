@@ -13,6 +13,7 @@ use crate::support::{tracked_files, walk};
 const CORE_LAYERS: &[(&str, u8)] = &[
     ("session", 7),
     ("search", 6),
+    ("turns", 6),
     ("update", 6),
     ("prompt", 6),
     ("import", 5),

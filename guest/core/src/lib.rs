@@ -9,6 +9,7 @@
 //! session            what a call does
 //!   -> search        index, query, ranking
 //!      prompt        what an agent is shown of it
+//!      turns         what a conversation owes to memory, marks, what is due
 //!      import        exports of other programs, a conversation at a time
 //!      update        from a request to what is committed, or why not
 //!      read          what a reader is shown of a file
@@ -40,5 +41,6 @@ pub mod text;
 pub mod time;
 pub mod topic;
 pub mod trust;
+pub mod turns;
 pub mod update;
 pub mod views;

@@ -70,6 +70,12 @@ impl Instant {
         Self::new(instant.as_microsecond())
     }
 
+    /// Seconds from an earlier instant to this one; less than nought if it is a later one.
+    #[must_use]
+    pub fn seconds_since(self, earlier: Self) -> f64 {
+        self.0.duration_since(earlier.0).as_secs_f64()
+    }
+
     fn new(micros: i64) -> Option<Self> {
         Timestamp::from_microsecond(micros).ok().map(Self)
     }

@@ -14,6 +14,7 @@ mod source_id;
 mod source_ref;
 mod speaker;
 mod topic_path;
+mod workspace_id;
 
 pub(crate) use block_id::is_label_byte;
 pub use block_id::{BlockId, FootnoteLabel};
@@ -30,3 +31,4 @@ pub use source_id::{SourceId, SourceIdError, anchor_of};
 pub use source_ref::{SourceRef, TurnRef};
 pub use speaker::{SpeakerId, label};
 pub use topic_path::{TopicPath, TopicPathError};
+pub use workspace_id::WorkspaceId;

@@ -8,7 +8,7 @@ use super::name::part;
 use super::skip::{LeftOut, SkipReason, Skipped, Skips};
 use super::tree::{self, Behind, Item, Link};
 use super::{Options, Part};
-use crate::source::{Limits, NewRecord, Predecessor, Problem};
+use crate::source::{Limits, NewRecord, Predecessor, Problem, Trust};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -267,7 +267,7 @@ impl Draft {
                 after,
                 ..NewRecord::default()
             };
-            fill(&mut record, turn, &node.id, options);
+            fill(&mut record, turn, &node.id, options.trust);
             conversation.records.push(Imported { record, bytes: sizes.get(at).copied().unwrap_or_default() });
         }
     }
@@ -379,7 +379,7 @@ fn check(
 ) -> Result<(Turn, u64), (&'static str, String)> {
     let Turn { role, vouched, .. } = &turn;
     let (role, vouched) = (role.clone(), vouched.clone());
-    fill(blank, turn, id, options);
+    fill(blank, turn, id, options.trust);
     let checked = blank.check(limits);
     let turn = Turn { role, text: core::mem::take(&mut blank.text), time: blank.time.take(), vouched };
     match checked {
@@ -395,7 +395,8 @@ fn check(
     }
 }
 
-fn fill(record: &mut NewRecord, turn: Turn, id: &str, options: &Options) {
+/// Puts what was said into a record. `trust_otherwise` holds where the turn does not say.
+pub(super) fn fill(record: &mut NewRecord, turn: Turn, id: &str, trust_otherwise: Trust) {
     let Turn { role, text, time, vouched } = turn;
     let Vouched { speaker_id, speaker_display, kind, principal, tier, trust } =
         vouched.map(|said| *said).unwrap_or_default();
@@ -408,7 +409,7 @@ fn fill(record: &mut NewRecord, turn: Turn, id: &str, options: &Options) {
     record.speaker_kind = kind;
     record.principal = principal;
     record.tier = tier;
-    record.trust = trust.unwrap_or_else(|| options.trust.as_str().to_owned());
+    record.trust = trust.unwrap_or_else(|| trust_otherwise.as_str().to_owned());
 }
 
 /// Why nothing of a conversation is kept.

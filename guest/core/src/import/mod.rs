@@ -22,7 +22,7 @@ mod openprogram;
 mod said;
 mod skip;
 mod tree;
-mod value;
+pub(crate) mod value;
 
 use crate::source::{Limits, Problem, Trust};
 use crate::text::{Line, Lines};
@@ -35,7 +35,10 @@ use std::collections::BTreeMap;
 use value::{Raw, document};
 
 pub use draft::{Conversation, Imported};
+pub(crate) use name::thread_part;
+pub(crate) use openprogram::{Utterance, spoken};
 pub use skip::{LeftOut, SkipReason, Skipped};
+pub(crate) use tree::cut_circles;
 
 /// The reason for an element that does not have the form of a conversation.
 const NOT_A_CONVERSATION: &str = "not-a-conversation";

@@ -39,6 +39,11 @@ pub(super) fn part(id: &str, part: Part) -> Option<Cow<'_, str>> {
     }))
 }
 
+/// As the thread's part of a source id.
+pub(crate) fn thread_part(id: &str) -> Option<Cow<'_, str>> {
+    part(id, Part::Thread)
+}
+
 /// Whether an id can be that part as it is.
 pub(super) fn fits(id: &str, part: Part) -> bool {
     let stands = |text: &str| SourceId::for_writing(text).is_ok();

@@ -10,12 +10,13 @@
 //! record (decision D05). One node without authority is left out, and the rest goes on (D25).
 
 use super::Options;
-use super::draft::{Node, Parent, Turn, Vouched};
+use super::draft::{Node, Parent, Turn, Vouched, fill};
 use super::said::{Said, written};
 use super::skip::SkipReason;
 use super::value::{Raw, fields, is_absent, is_true, items, name, number, text};
-use crate::source::Trust;
+use crate::source::{NewRecord, Trust};
 use crate::text::{identity_part, is_whitespace};
+use crate::time::Zone;
 use std::borrow::Cow;
 
 /// The session that a node file belongs to, from its path. None if it is no node file's.
@@ -31,7 +32,7 @@ pub(super) fn node(raw: Raw<'_>, options: &Options) -> Result<(Node, Option<Skip
     let [id, time, seq, role, output, predecessor, metadata] = fields(raw, keys).ok_or(SkipReason::Malformed)?;
     let id = name(id).ok_or(SkipReason::NoId)?.into_owned();
     let parent = name(predecessor).map_or(Parent::Start, |parent| Parent::Node(parent.into_owned()));
-    let (turn, skipped) = match turn(time, role, output, metadata, options) {
+    let (turn, skipped) = match turn(Utterance { time, role, content: output, about: metadata }, &options.zone) {
         Ok(turn) => (Some(turn), None),
         Err(reason) => (None, Some(reason)),
     };
@@ -40,23 +41,36 @@ pub(super) fn node(raw: Raw<'_>, options: &Options) -> Result<(Node, Option<Skip
     Ok((Node { id, parent, turn, rank }, skipped))
 }
 
-fn turn(
-    time: Option<Raw<'_>>,
-    role: Option<Raw<'_>>,
-    output: Option<Raw<'_>>,
-    metadata: Option<Raw<'_>>,
-    options: &Options,
-) -> Result<Turn, SkipReason> {
+/// Where a node says what was said, when, by whom.
+pub(crate) struct Utterance<'a> {
+    pub(crate) time: Option<Raw<'a>>,
+    pub(crate) role: Option<Raw<'a>>,
+    /// A text, or blocks of which those of the type `text` are texts.
+    pub(crate) content: Option<Raw<'a>>,
+    /// The object with the fields of authority, `display`, `source` and `rewound`.
+    pub(crate) about: Option<Raw<'a>>,
+}
+
+/// What a person said or the assistant answered, as the record it becomes: all but provider, thread and place. Or why it is
+/// none of that.
+pub(crate) fn spoken(id: &str, utterance: Utterance<'_>, zone: &Zone) -> Result<NewRecord, SkipReason> {
+    let mut record = NewRecord::default();
+    fill(&mut record, turn(utterance, zone)?, id, Trust::Trusted);
+    Ok(record)
+}
+
+fn turn(utterance: Utterance<'_>, zone: &Zone) -> Result<Turn, SkipReason> {
+    let Utterance { time, role, content, about } = utterance;
     let role = match name(role).as_deref() {
         Some("user") => "user",
         Some("llm" | "assistant") => "assistant",
         Some("code" | "tool") => return Err(SkipReason::ToolCall),
         _ => return Err(SkipReason::UnknownRole),
     };
-    let metadata = metadata.filter(|metadata| metadata.get().starts_with('{'));
-    let [display, source, rewound, schema] = match metadata {
-        Some(metadata) => {
-            fields(metadata, ["display", "source", "rewound", "authority_schema"]).ok_or(SkipReason::Malformed)?
+    let about = about.filter(|about| about.get().starts_with('{'));
+    let [display, source, rewound, schema] = match about {
+        Some(about) => {
+            fields(about, ["display", "source", "rewound", "authority_schema"]).ok_or(SkipReason::Malformed)?
         }
         None => [None; 4],
     };
@@ -69,10 +83,10 @@ fn turn(
         return Err(SkipReason::Rewound);
     }
     let mut said = Said::default();
-    if let Some(output) = output {
-        match text(output) {
+    if let Some(content) = content {
+        match text(content) {
             Some(text) => said.text(&text),
-            None => drop(items(output, &mut |block| {
+            None => drop(items(content, &mut |block| {
                 let [kind, text] = fields(block, ["type", "text"]).unwrap_or_default();
                 if name(kind).as_deref() == Some("text") {
                     name(text).iter().for_each(|text| said.text(text));
@@ -82,15 +96,15 @@ fn turn(
         }
     }
     let text = said.whole().ok_or(SkipReason::Empty)?;
-    let vouched = vouched(metadata, is_absent(schema))?;
-    let time = written(time, &options.zone);
+    let vouched = vouched(about, is_absent(schema))?;
+    let time = written(time, zone);
     Ok(Turn { role: Cow::Borrowed(role), text, time, vouched: Some(Box::new(vouched)) })
 }
 
 /// Who said it on whose authority: all six fields, or none of them where the node does not say that it has them.
-fn vouched(metadata: Option<Raw<'_>>, is_older: bool) -> Result<Vouched, SkipReason> {
+fn vouched(about: Option<Raw<'_>>, is_older: bool) -> Result<Vouched, SkipReason> {
     let keys = ["speaker_kind", "speaker_id", "speaker_display", "principal_id", "authority_tier", "interaction"];
-    let found = metadata.and_then(|metadata| fields(metadata, keys)).unwrap_or_default();
+    let found = about.and_then(|about| fields(about, keys)).unwrap_or_default();
     let given = found.map(|field| field.and_then(text).filter(|text| !text.chars().all(is_whitespace)));
     let owned = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
     let [kind, id, display, principal, tier, interaction] = &given;

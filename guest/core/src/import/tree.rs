@@ -71,8 +71,9 @@ pub(super) fn order<'a>(items: &[Item<'a>], main: Option<&str>) -> Ordered<'a> {
     walk(items, &behind, main.or(last_kept))
 }
 
-/// Breaks each circle at its first node; says at which nodes that was.
-fn cut_circles(above: &mut [Option<usize>]) -> Vec<bool> {
+/// Breaks each circle at its first node, which is above nothing then; says at which nodes that was. Costs what there are
+/// nodes.
+pub(crate) fn cut_circles(above: &mut [Option<usize>]) -> Vec<bool> {
     // The walk on which a node was met; 0: on none.
     let mut met = vec![0_usize; above.len()];
     let mut cut = vec![false; above.len()];

@@ -1,6 +1,6 @@
 //! Values of an export, taken out of JSON one by one, borrowed where possible.
 //!
-//! Knows JSON. Must not know any format. A value of another kind than is asked for is as good as absent: exports change
+//! Knows JSON. Must not know any format; [`crate::turns`] reads nodes with it too. A value of another kind than is asked for is as good as absent: exports change
 //! without notice, and a field of a new shape must not cost a conversation.
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -10,16 +10,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// A value as it stands.
-pub(super) type Raw<'a> = &'a RawValue;
+pub(crate) type Raw<'a> = &'a RawValue;
 
 /// The value that a whole document is. None if it is no JSON, or not only one value.
-pub(super) fn document(text: &str) -> Option<Raw<'_>> {
+pub(crate) fn document(text: &str) -> Option<Raw<'_>> {
     serde_json::from_str(text).ok()
 }
 
 /// The values of an object under these keys, in their order; absent ones are none, `null` is there. None if it is no
 /// object, or has one of the keys twice: what is kept must not depend on which of two a reader takes.
-pub(super) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
+pub(crate) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
     let mut found = [None; N];
     let mut sound = true;
     entries(raw, &mut |key, value| {
@@ -34,7 +34,7 @@ pub(super) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Optio
 }
 
 /// Hands on every key of an object with its value, until `each` answers false. None if it is no object.
-pub(super) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&str, Raw<'a>) -> bool) -> Option<()> {
+pub(crate) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&str, Raw<'a>) -> bool) -> Option<()> {
     if !raw.get().starts_with('{') {
         return None;
     }
@@ -42,7 +42,7 @@ pub(super) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&str, Raw<'a>) -> b
 }
 
 /// Hands on every item of a list, until `each` answers false. None if it is no list.
-pub(super) fn items<'a>(raw: Raw<'a>, each: &mut dyn FnMut(Raw<'a>) -> bool) -> Option<()> {
+pub(crate) fn items<'a>(raw: Raw<'a>, each: &mut dyn FnMut(Raw<'a>) -> bool) -> Option<()> {
     if !raw.get().starts_with('[') {
         return None;
     }
@@ -50,29 +50,29 @@ pub(super) fn items<'a>(raw: Raw<'a>, each: &mut dyn FnMut(Raw<'a>) -> bool) -> 
 }
 
 /// A text. None for anything else. Half of a surrogate pair, which no text can hold, becomes U+FFFD.
-pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
 /// A text that says something: not empty.
-pub(super) fn name(raw: Option<Raw<'_>>) -> Option<Cow<'_, str>> {
+pub(crate) fn name(raw: Option<Raw<'_>>) -> Option<Cow<'_, str>> {
     text(raw?).filter(|name| !name.is_empty())
 }
 
 /// A number, as near as a float comes.
-pub(super) fn number(raw: Raw<'_>) -> Option<f64> {
+pub(crate) fn number(raw: Raw<'_>) -> Option<f64> {
     // The parser of floats in the standard library rounds correctly; JSON's grammar for numbers is within its own.
     let digits = raw.get();
     digits.starts_with(|first: char| first == '-' || first.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 /// Whether it is `true`.
-pub(super) fn is_true(raw: Option<Raw<'_>>) -> bool {
+pub(crate) fn is_true(raw: Option<Raw<'_>>) -> bool {
     raw.is_some_and(|raw| raw.get() == "true")
 }
 
 /// Whether it is absent or `null`.
-pub(super) fn is_absent(raw: Option<Raw<'_>>) -> bool {
+pub(crate) fn is_absent(raw: Option<Raw<'_>>) -> bool {
     raw.is_none_or(|raw| raw.get() == "null")
 }
 

@@ -6,9 +6,8 @@
 mod settings;
 mod topics;
 mod window;
-mod workspace_id;
 
+pub use crate::ids::WorkspaceId;
 pub use settings::{Backend, Caller, Expected, SettingError, Settings};
 pub use topics::{core_not_a_topic, stale_view, topic_findings, unmended};
 pub use window::{LineWindow, Shown};
-pub use workspace_id::WorkspaceId;

@@ -19,5 +19,6 @@ pub use audience::{
 };
 pub use authority::{Authority, CHECK, Capability, Decision, Denied, Verb, authorise, decide, tool_capability};
 pub use caller::keep_to_caller;
+pub(crate) use float::python_float;
 pub use promote::{AUDIT_PATH, Promoter, Promotion, Vouched, damaged};
 pub use unpaired::{Quota, UnpairedLimits, UnpairedMessage, channel_directory, channel_has_room};

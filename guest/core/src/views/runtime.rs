@@ -26,8 +26,8 @@ const ORDER: &str = "creation_order";
 /// About as many bytes a block takes in the file.
 const ENTRY_BYTES: usize = 32;
 
-/// State of the derived views. Only the order is this program's to change; the other members belong to whoever organises
-/// memory, and are handed through as they are.
+/// State of the derived views. Only the order is theirs to change; the other members are counters of whoever puts memory in order
+/// ([`crate::turns::after_batch`]), and views hand them through as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeState {
     /// Ids with their numbers, in the order in which they came.
@@ -141,6 +141,19 @@ impl RuntimeState {
     /// whoever needs one keeps it elsewhere first.
     pub fn other(&self) -> &Map<String, Value> {
         &self.other
+    }
+
+    /// A member besides the order, as it stands or as it is where it is missing. None: the file has no such member.
+    pub fn member(&self, name: &str) -> Option<&Value> {
+        let place = MEMBERS.iter().position(|(known, _)| *known == name)?;
+        self.members.get(place)
+    }
+
+    /// Changes such a member. Whether there is one of that name.
+    pub fn set_member(&mut self, name: &str, value: Value) -> bool {
+        let place = MEMBERS.iter().position(|(known, _)| *known == name);
+        let member = place.and_then(|place| self.members.get_mut(place));
+        member.map(|member| *member = value).is_some()
     }
 
     /// The number of a block, if it has one.

@@ -1,0 +1,45 @@
+//! Turns on their way from a conversation to memory: what is owed, what is marked, what is due.
+//!
+//! A conversation is a graph: whoever goes back and says something else begins a branch. Every turn of every branch is written
+//! into memory exactly once. From the outside in:
+//!
+//! - [`SessionReader`] takes a session's nodes as its store has them, damaged ones too, and makes a [`Session`] of them:
+//!   branches, [`Turn`]s with the records they become, and [`SessionFault`]s.
+//! - [`Session::owed`] says what is owed on all branches, [`Owed`] cuts it into [`Batch`]es, [`Batch::text`] is what a writer
+//!   reads. [`mark_node`] and [`mark_line`] mark what was written, [`Receipt`] what a crash kept from being marked.
+//! - [`Session::ledger`] holds marks against evidence and citations.
+//! - [`due`] says which sessions are looked at, [`Handled`] which were; [`WriterStatus`] how that went.
+//! - [`Session::migrated`] is for workspaces from before marks; [`backfill`] for evidence that nothing marks at all.
+//! - [`Lineage`] says from which branch a record comes.
+//!
+//! FORMAT.md, "Turns", says what the files mean. Knows nodes, marks and batches. Must not know stores, models or prompts.
+
+pub mod backfill;
+mod dag;
+mod due;
+mod fault;
+mod ledger;
+mod lineage;
+mod lines;
+mod mark;
+mod migrate;
+mod node;
+mod owed;
+mod receipt;
+mod session;
+mod status;
+mod upkeep;
+
+pub use due::{Due, Handled, HandledError, SessionState, due};
+pub use fault::{SessionFault, SessionFaultCode};
+pub use ledger::{Citations, Ledger, LedgerEntry, stale_topics};
+pub use lineage::{Line, Lineage};
+pub use lines::turn_line;
+pub use mark::{MarkError, MarkSplice, mark_line, mark_node};
+pub use migrate::{CursorCandidates, has_cursors, without_cursors};
+pub use node::{MARK_KEY, Node, Place};
+pub use owed::{Batch, Owed, Segment, TurnLimits, leading};
+pub use receipt::Receipt;
+pub use session::{Branch, Session, SessionReader, Standing, Turn};
+pub use status::{LastFailure, LastOutcome, ModelFailure, Retry, WriterCode, WriterFailure, WriterStatus};
+pub use upkeep::{Upkeep, UpkeepLimits, after_batch};
