@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::input::bytes_value;
 use crate::{Input, Malformed, Observed, Outcome};
 
-type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 pub(crate) fn observe(input: &Input<'_>) -> Observed {
     let mut files = Files::new();
@@ -63,6 +63,11 @@ enum Archived {
         subject: Option<String>,
     },
     ForTheHost,
+}
+
+/// Archives records among files in memory. Whether they were taken.
+pub(crate) fn is_archived(records: Vec<NewRecord>, files: &mut Files) -> bool {
+    matches!(archive(records, files), Archived::Done(_))
 }
 
 fn archive(records: Vec<NewRecord>, files: &mut Files) -> Archived {

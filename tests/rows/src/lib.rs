@@ -8,6 +8,7 @@
 
 mod archives;
 mod authority;
+mod backfill;
 mod compare;
 pub mod derived;
 mod derived_files;
@@ -19,6 +20,8 @@ mod index_events;
 mod input;
 pub mod inspect;
 mod legacy_parse;
+mod markers;
+mod markers_suffix;
 pub mod promote;
 mod references;
 mod structure;
@@ -27,6 +30,8 @@ mod topics_validate;
 pub mod unpaired;
 pub mod update;
 pub mod workload;
+mod writer_status;
+mod writer_turns;
 
 use std::borrow::Cow;
 
@@ -71,6 +76,7 @@ enum Runner {
 /// Vector files, by name without `.jsonl`, and who runs their rows.
 const FILES: &[(&str, Runner)] = &[
     ("authority", Runner::Plain(authority::observe)),
+    ("backfill", Runner::Plain(backfill::observe)),
     ("derived", Runner::Counting(derived::observe)),
     ("fence", Runner::Plain(fence::observe)),
     ("frames_parse", Runner::Plain(frames_parse::observe)),
@@ -79,6 +85,8 @@ const FILES: &[(&str, Runner)] = &[
     ("index_events", Runner::Plain(index_events::observe)),
     ("inspect", Runner::Plain(inspect::observe)),
     ("legacy_parse", Runner::Plain(legacy_parse::observe)),
+    ("markers", Runner::Plain(markers::observe)),
+    ("markers_suffix", Runner::Plain(markers_suffix::observe)),
     ("promote", Runner::Plain(promote::observe)),
     ("references", Runner::Plain(references::observe)),
     ("structure", Runner::Plain(structure::observe)),
@@ -86,6 +94,8 @@ const FILES: &[(&str, Runner)] = &[
     ("topics_validate", Runner::Plain(topics_validate::observe)),
     ("unpaired_archive", Runner::Plain(unpaired::observe)),
     ("update", Runner::Plain(update::observe)),
+    ("writer_status", Runner::Plain(writer_status::observe)),
+    ("writer_turns", Runner::Plain(writer_turns::observe)),
 ];
 
 /// What one row came to once it was held against its expectation.

@@ -181,6 +181,9 @@ impl WriterCode {
 }
 
 impl WriterFailure {
+    /// Of something that nobody can name. Trying again what is not understood would be trying for ever.
+    pub const UNKNOWN: Self = Self { code: WriterCode::WriterFailureUnknown, retryable: false };
+
     /// Of a refusal or failure of a commit with this code (FORMAT.md, "Refusals"). Codes that no list of writers has are
     /// [`WriterCode::TransactionFailureUnknown`].
     #[must_use]
