@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use value::{Raw, document};
 
 pub use draft::{Conversation, Imported};
-pub(crate) use name::thread_part;
+pub(crate) use name::{message_part, thread_part};
 pub(crate) use openprogram::{Utterance, spoken};
 pub use skip::{LeftOut, SkipReason, Skipped};
 pub(crate) use tree::cut_circles;

@@ -44,6 +44,11 @@ pub(crate) fn thread_part(id: &str) -> Option<Cow<'_, str>> {
     part(id, Part::Thread)
 }
 
+/// As the message's part of a source id.
+pub(crate) fn message_part(id: &str) -> Option<Cow<'_, str>> {
+    part(id, Part::Message)
+}
+
 /// Whether an id can be that part as it is.
 pub(super) fn fits(id: &str, part: Part) -> bool {
     let stands = |text: &str| SourceId::for_writing(text).is_ok();

@@ -3,8 +3,11 @@
 //! Knows the shape of a session or of an archive with its branches; must not know what is searched or shown.
 
 use super::dag::{Dag, Kind};
+use super::node::Node;
 use super::session::Session;
+use crate::import::{SkipReason, message_part};
 use crate::source::{Branches, Predecessor};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Where a record stands.
@@ -65,8 +68,13 @@ impl Lineage {
             };
             spread(&session.dag, branch.tip, line, &mut places);
         }
-        let lines = places.into_iter().enumerate();
-        let lines = lines.filter_map(|(at, line)| Some((session.turn_at(at)?.record.id.clone(), line))).collect();
+        let name = |node: &Node| match &node.turn {
+            Ok(record) => Some(record.id.clone()),
+            // It may have been archived before it was taken back.
+            Err(SkipReason::Rewound) => message_part(&node.id).map(Cow::into_owned),
+            Err(_) => None,
+        };
+        let lines = session.nodes.iter().zip(places).filter_map(|(node, line)| Some((name(node)?, line))).collect();
         Self { lines }
     }
 

@@ -212,6 +212,7 @@ impl Session {
         // The message of the nearest turn at or above each node, by place.
         let mut said: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let order: Vec<usize> = self.dag.order().collect();
+        let mut faults: Vec<(usize, SessionFault)> = Vec::new();
         for place in order {
             let before = self.dag.above(place).and_then(|above| said.get(above).copied().flatten());
             let after = before.and_then(|place| self.nodes.get(place)).and_then(|node| node.turn.as_ref().ok());
@@ -224,22 +225,24 @@ impl Session {
                 record.ordinal = ordinal;
                 record.after = after;
                 if let Err(detail) = archivable(record, limits) {
-                    self.faults.push(fault_of(SessionFaultCode::RefusedTurn, node, detail));
+                    faults.push((place, fault_of(SessionFaultCode::RefusedTurn, node, detail)));
                     node.turn = Err(SkipReason::RecordTooLarge);
                 }
             }
             match &node.turn {
                 Err(SkipReason::NoAuthority) => {
-                    self.faults.push(fault_of(SessionFaultCode::NodeWithoutAuthority, node, String::new()));
+                    faults.push((place, fault_of(SessionFaultCode::NodeWithoutAuthority, node, String::new())));
                 }
                 Err(SkipReason::UnknownRole) => {
-                    self.faults.push(fault_of(SessionFaultCode::UnknownRole, node, String::new()));
+                    faults.push((place, fault_of(SessionFaultCode::UnknownRole, node, String::new())));
                 }
                 _ => {}
             }
             let last = if node.turn.is_ok() { Some(place) } else { before };
             said.get_mut(place).into_iter().for_each(|said| *said = last);
         }
+        faults.sort_by_key(|(place, _)| *place);
+        self.faults.extend(faults.into_iter().map(|(_, fault)| fault));
     }
 
     fn find_branches(&mut self, standing: &Standing<'_>) {
