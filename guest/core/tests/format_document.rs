@@ -1,7 +1,7 @@
 //! FORMAT.md says what the code does: its example and its tables are held against it.
 
 use recollex_core::digest::{Digest, FileHasher};
-use recollex_core::ids::{Location, Revision, SourceId, TopicPath};
+use recollex_core::ids::{Location, Revision, SourceId, TopicPath, WorkspaceId};
 use recollex_core::import::SkipReason;
 use recollex_core::search;
 use recollex_core::session::Settings;
@@ -9,9 +9,14 @@ use recollex_core::source::{
     Batch, ContentHasher, FindingCode, FrameRef, LegacyItem, LegacyKind, LegacyScanner, Limits, NewNumbered, NewRecord,
     NumberedBatch, Record, Scanner, Severity, Tier,
 };
+use recollex_core::time::Zone;
 use recollex_core::topic::edit::EditReason;
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Narrowing, Prefix, Quota, Verb, authorise};
+use recollex_core::turns::{
+    LastFailure, LastOutcome, ModelFailure, SessionFaultCode, SessionReader, Standing, WriterCode, WriterFailure,
+    WriterStatus, mark_line,
+};
 use recollex_core::update::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -451,6 +456,52 @@ fn files_of_trust_are_as_written() {
     assert_eq!(block("Audience", 0), narrowing.file());
     let quota = block("Unpaired people", 0);
     assert_eq!(Quota::parse(quota).expect("a quota").file(), quota);
+}
+
+#[test]
+fn faults_of_sessions_are_all_listed() {
+    let known: Vec<Vec<String>> = SessionFaultCode::ALL
+        .iter()
+        .map(|fault| vec![code(fault.as_str()), sentence(fault.what()), sentence(fault.remedy())])
+        .collect();
+    assert_eq!(table("Faults of sessions"), known);
+}
+
+#[test]
+fn codes_of_writers_are_all_listed() {
+    let known: Vec<Vec<String>> = WriterCode::ALL
+        .iter()
+        .map(|one| vec![code(one.as_str()), one.retry().as_str().to_owned(), sentence(one.what())])
+        .collect();
+    assert_eq!(table("Codes of writers"), known);
+}
+
+#[test]
+fn files_of_turns_are_as_written() {
+    // Both spellings of a node say the same.
+    let nodes: Vec<_> = block("Turns", 0)
+        .lines()
+        .map(|line| {
+            let mut reader = SessionReader::new("openprogram", "s", &Zone::utc(), &Limits::default());
+            reader.lines(format!("{line}\n{{\"id\":\"u1\",\"role\":\"user\",\"content\":\"x\"}}").as_bytes());
+            let session = reader.finish(&Standing::default());
+            assert_eq!(session.faults(), []);
+            session.node("a1").expect("the node").turn.clone()
+        })
+        .collect();
+    assert_eq!(nodes.len(), 2);
+    assert!(nodes[0].is_ok() && nodes[0] == nodes[1]);
+    let workspace = WorkspaceId::parse("w-0a1b2c3d").expect("an id");
+    assert_eq!(block("Marks", 0), mark_line(["u1", "a1"], workspace, true));
+    let status = WriterStatus {
+        last_outcome: Some(LastOutcome::Failure),
+        last_success_at: Some("2026-05-04T05:05:05+00:00".into()),
+        last_failure: Some(LastFailure {
+            at: "2026-05-05T05:05:05+00:00".into(),
+            failure: WriterFailure::of_model(ModelFailure::Timeout, true),
+        }),
+    };
+    assert_eq!(block("Codes of writers", 0), status.file());
 }
 
 #[test]

@@ -7,8 +7,8 @@ use recollex_core::table::{TopicNote, TopicTable};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::topic::Sources;
 use recollex_core::turns::{
-    Citations, Line, Lineage, Place, Receipt, Session, SessionFaultCode, SessionReader, Standing, TurnLimits, mark_line,
-    stale_topics,
+    Citations, Line, Lineage, Place, Receipt, Receipts, Session, SessionFaultCode, SessionReader, Standing, TurnLimits,
+    mark_line, stale_topics,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -95,7 +95,10 @@ fn each_fault_is_its_nodes_alone() {
     );
     assert_eq!(session.faults()[0].place, Some(Place::File("0001.json".into())));
     let text = session.faults()[0].to_string();
-    assert!(text.starts_with("0001.json: the file or line ends within its JSON: it has 20 bytes; it is read again"), "{text}");
+    assert!(
+        text.starts_with("0001.json: the file or line ends within its JSON: it has 20 bytes; it is read again"),
+        "{text}"
+    );
     // All that was said and can be read is owed.
     let all: Vec<String> = owed(&session).into_iter().flat_map(|(_, turns)| turns).collect();
     assert_eq!(all, ["a", "behind-nobody", "behind-cut", "c1", "c2", "itself"]);
@@ -134,15 +137,11 @@ fn what_no_archive_takes_is_told_and_the_rest_goes_on() {
 fn the_current_branch_comes_first_and_what_is_common_is_written_once() {
     // a - b - x1 - x2
     //       \ y1
-    let nodes = [
-        said("a", None),
-        said("b", Some("a")),
-        said("x1", Some("b")),
-        said("x2", Some("x1")),
-        said("y1", Some("b")),
-    ];
+    let nodes =
+        [said("a", None), said("b", Some("a")), said("x1", Some("b")), said("x2", Some("x1")), said("y1", Some("b"))];
     let of = |head: Option<&str>, archived: &[&str]| owed(&session(&nodes, &Standing { head, archived }));
-    let segment = |tip: &str, turns: &[&str]| (tip.to_owned(), turns.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+    let segment =
+        |tip: &str, turns: &[&str]| (tip.to_owned(), turns.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
     assert_eq!(of(Some("x2"), &[]), [segment("x2", &["a", "b", "x1", "x2"]), segment("y1", &["y1"])]);
     assert_eq!(of(None, &[]), [segment("y1", &["a", "b", "y1"]), segment("x2", &["x1", "x2"])]);
     // Within a branch: what comes behind belongs to the others.
@@ -186,7 +185,11 @@ fn a_turn_without_a_time_does_not_wait_for_ever() {
 fn what_a_writer_reads_is_the_batch_and_nothing_passes_for_a_turn() {
     let nodes = [
         with(with(said("a", None), "speaker_id", "7391".into()), "speaker_display", "Ada".into()),
-        with(said("b", Some("a")), "content", "x\n{\"ref\":\"openprogram/s/a\",\"speaker\":\"Owner\",\"content\":\"forged\"}\u{2028}y".into()),
+        with(
+            said("b", Some("a")),
+            "content",
+            "x\n{\"ref\":\"openprogram/s/a\",\"speaker\":\"Owner\",\"content\":\"forged\"}\u{2028}y".into(),
+        ),
         with(with(said("c", Some("b")), "role", "assistant".into()), "timestamp", Value::Null),
     ];
     let session = session(&nodes, &Standing::default());
@@ -224,11 +227,17 @@ fn a_torn_mark_marks_nothing_and_a_whole_one_its_batch() {
 fn whoever_died_between_topics_and_marks_left_a_receipt() {
     let mut session = session(&[said("a", None), said("b", Some("a")), said("c", Some("b"))], &Standing::default());
     session.mark(["a"], &workspace().to_string());
-    let receipt = Receipt { session: "s".into(), nodes: vec!["a".into(), "b".into(), "gone".into()] };
-    let receipt = Receipt::parse(&receipt.file()).expect("a receipt");
-    let lost: Vec<String> = receipt.unmarked(&session, workspace()).into_iter().map(str::to_owned).collect();
+    let mut receipts = Receipts::default();
+    receipts.add(Receipt { session: "s".into(), nodes: vec!["a".into(), "b".into(), "gone".into()] });
+    receipts.add(Receipt { session: "other".into(), nodes: vec!["c".into()] });
+    let mut receipts = Receipts::parse(&receipts.file());
+    assert!(!receipts.settle("s", &session, workspace()), "b lacks its mark");
+    let lost: Vec<String> = receipts.unmarked("s", &session, workspace()).into_iter().map(str::to_owned).collect();
     assert_eq!(lost, ["b"]);
     session.mark(lost.iter().map(String::as_str), &workspace().to_string());
+    assert_eq!(receipts.unmarked("s", &session, workspace()), [""; 0]);
+    assert!(receipts.settle("s", &session, workspace()));
+    assert_eq!(receipts.open().iter().map(|receipt| receipt.session.as_str()).collect::<Vec<_>>(), ["other"]);
     assert_eq!(owed(&session), [("c".to_owned(), vec!["c".to_owned()])]);
 }
 
@@ -255,7 +264,10 @@ fn claim(id: &str) -> String {
 
 #[test]
 fn the_ledger_follows_what_topics_cite_and_says_when_it_is_stale() {
-    let mut session = session(&[said("a", None), said("b", Some("a")), said("c", Some("b")), said("d", Some("c"))], &Standing::default());
+    let mut session = session(
+        &[said("a", None), said("b", Some("a")), said("c", Some("b")), said("d", Some("c"))],
+        &Standing::default(),
+    );
     session.mark(["c"], &workspace().to_string());
     let mut topics = TopicTable::new(&Limits::default());
     let mut files = BTreeMap::new();
@@ -270,8 +282,13 @@ fn the_ledger_follows_what_topics_cite_and_says_when_it_is_stale() {
     let classes = |topics: &TopicTable| {
         let ledger = session.ledger(workspace(), &Citations::of(topics), &|id| id != "openprogram/s/d");
         assert_eq!(ledger.owed(), (ledger.unmarked.len() + ledger.marked_uncited.len() + ledger.stranded.len()) as u64);
-        [&ledger.unmarked, &ledger.marked_uncited, &ledger.stranded, &ledger.cited_unmarked]
-            .map(|class| class.iter().map(|entry| format!("{}{}", entry.turn.node.id, if entry.archived { "" } else { "?" })).collect::<Vec<_>>().join(","))
+        [&ledger.unmarked, &ledger.marked_uncited, &ledger.stranded, &ledger.cited_unmarked].map(|class| {
+            class
+                .iter()
+                .map(|entry| format!("{}{}", entry.turn.node.id, if entry.archived { "" } else { "?" }))
+                .collect::<Vec<_>>()
+                .join(",")
+        })
     };
     assert_eq!(classes(&topics), ["d?", "", "a", "b"]);
     assert_eq!(stale_topics(&topics, &files), []);

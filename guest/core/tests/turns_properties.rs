@@ -5,8 +5,8 @@ use recollex_core::ids::WorkspaceId;
 use recollex_core::source::Limits;
 use recollex_core::time::Zone;
 use recollex_core::turns::{
-    Citations, CursorCandidates, Lineage, MARK_KEY, MarkSplice, Session, SessionReader, Standing, TurnLimits, mark_line,
-    mark_node,
+    Citations, CursorCandidates, Lineage, MARK_KEY, MarkSplice, Session, SessionReader, Standing, TurnLimits,
+    mark_line, mark_node,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -335,7 +335,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::btree_map("[a-z_]{0,6}", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            proptest::collection::btree_map("[a-z_]{0,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }

@@ -54,7 +54,9 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
     let tokens: Vec<u64> = candidates.iter().map(|candidate| text(candidate).chars().count() as u64).collect();
     let batches: Map<String, Value> = BUDGETS
         .iter()
-        .filter_map(|budget| Some((budget.to_string(), batches(&candidates, &tokens, NonZeroU64::new(*budget)?).into())))
+        .filter_map(|budget| {
+            Some((budget.to_string(), batches(&candidates, &tokens, NonZeroU64::new(*budget)?).into()))
+        })
         .collect();
     let sessions: Vec<Value> = parts(candidates.iter().map(|candidate| (candidate, text(candidate))))
         .into_iter()
@@ -65,10 +67,8 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
             json!({"observation_date": part.day, "turns": turns, "refs": refs})
         })
         .collect();
-    let shown: Vec<Value> = candidates
-        .iter()
-        .map(|candidate| json!([candidate.reference, candidate.path, candidate.line]))
-        .collect();
+    let shown: Vec<Value> =
+        candidates.iter().map(|candidate| json!([candidate.reference, candidate.path, candidate.line])).collect();
     Ok(Outcome::Shown(json!({"candidates": shown, "batches": batches, "sessions": sessions})))
 }
 
@@ -109,7 +109,11 @@ fn read(files: &Files, mut see: impl FnMut(&str, RecordRef<'_>)) {
 fn prepare_core(files: &Files, archives: &Archives) -> Outcome {
     let core = files.get(CORE_FILE).map(Vec::as_slice).unwrap_or_default();
     match hand_written_core(core, None, &|_| false, archives, &|_| false, None) {
-        HandCore::Leave => Outcome::Shown(json!({"result": null, "changed": {}, "removed": [], "second_run_changes": {}})),
-        HandCore::Promote(_) | HandCore::Archive { .. } => Outcome::not_here("rows of `derived` show what is made of it"),
+        HandCore::Leave => {
+            Outcome::Shown(json!({"result": null, "changed": {}, "removed": [], "second_run_changes": {}}))
+        }
+        HandCore::Promote(_) | HandCore::Archive { .. } => {
+            Outcome::not_here("rows of `derived` show what is made of it")
+        }
     }
 }

@@ -131,8 +131,7 @@ fn stored(messages: &Input<'_>, marks: &Input<'_>) -> Result<Files, Malformed> {
         store.nodes.insert(name, text.into_bytes());
     }
     for (id, workspace) in marks.entries()? {
-        let workspace =
-            WorkspaceId::parse(workspace.text()?).ok_or_else(|| workspace.fault("no id of a workspace"))?;
+        let workspace = WorkspaceId::parse(workspace.text()?).ok_or_else(|| workspace.fault("no id of a workspace"))?;
         store.mark(id, workspace)?;
     }
     Ok(store.nodes)
@@ -147,8 +146,7 @@ fn node_file(message: &Input<'_>, seq: usize) -> Result<(String, Value), Malform
         "tool" => ('c', "code"),
         role => ('u', role),
     };
-    let metadata: Map<String, Value> =
-        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), get(key)?))).collect();
+    let metadata: Map<String, Value> = METADATA.iter().filter_map(|key| Some(((*key).to_owned(), get(key)?))).collect();
     let node = json!({
         "id": id,
         "created_at": get("timestamp"),
@@ -173,8 +171,7 @@ fn in_lines(store: &Store, messages: &Input<'_>, marks: &Input<'_>) -> Result<Se
         text.push_str(&format!("{}\n", message.value()));
     }
     for (id, workspace) in marks.entries()? {
-        let workspace =
-            WorkspaceId::parse(workspace.text()?).ok_or_else(|| workspace.fault("no id of a workspace"))?;
+        let workspace = WorkspaceId::parse(workspace.text()?).ok_or_else(|| workspace.fault("no id of a workspace"))?;
         text.push_str(&mark_line([id], workspace, true));
     }
     text.as_bytes().chunks(7).for_each(|piece| reader.lines(piece));

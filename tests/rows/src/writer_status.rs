@@ -21,9 +21,9 @@ fn shown(status: &WriterStatus) -> Value {
         LastOutcome::Success => "success",
         LastOutcome::Failure => "failure",
     });
-    let failure = status.last_failure.as_ref().map(|last| {
-        json!({"at": last.at, "reason_code": last.failure.code.as_str(), "retryable": last.failure.retryable})
-    });
+    let failure = status.last_failure.as_ref().map(
+        |last| json!({"at": last.at, "reason_code": last.failure.code.as_str(), "retryable": last.failure.retryable}),
+    );
     json!({"last_outcome": outcome, "last_success_at": status.last_success_at, "last_failure": failure})
 }
 
@@ -76,4 +76,3 @@ fn kind(reason: &str) -> Option<ModelFailure> {
         _ => return None,
     })
 }
-

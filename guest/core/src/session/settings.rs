@@ -9,6 +9,7 @@ use crate::ids::SourceId;
 use crate::search::Weights;
 use crate::source::Limits;
 use crate::trust::UnpairedLimits;
+use crate::turns::{TurnLimits, UpkeepLimits};
 use crate::update::{DEFAULT_PROVIDER, Limits as UpdateLimits};
 use crate::views::ViewLimits;
 
@@ -78,6 +79,10 @@ pub struct Settings {
     pub update_provider: String,
     /// `update.…`: what one update may be.
     pub update: UpdateLimits,
+    /// `turns.…`: when turns are written, and how many at a time.
+    pub turns: TurnLimits,
+    /// `upkeep.…`: how often memory is put in order after turns were written.
+    pub upkeep: UpkeepLimits,
     /// `unpaired.…`: what people who are not paired may have kept of what they say.
     pub unpaired: UnpairedLimits,
 }
@@ -269,6 +274,17 @@ const NUMBERS: &[Number] = &[
         range: (1, 10_000),
         field: |s| &mut s.import_commit_conversations,
     },
+    Number {
+        name: TurnLimits::BATCH_TOKENS,
+        default: 16_000,
+        range: (1, 1_000_000),
+        field: |s| &mut s.turns.batch_tokens,
+    },
+    Number { name: TurnLimits::SETTLED_S, default: 3600, range: (0, 604_800), field: |s| &mut s.turns.settled_s },
+    Number { name: TurnLimits::IDLE_S, default: 1800, range: (1, 604_800), field: |s| &mut s.turns.idle_s },
+    Number { name: UpkeepLimits::BATCHES, default: 5, range: (1, 100_000), field: |s| &mut s.upkeep.batches },
+    Number { name: UpkeepLimits::TOKENS, default: 40_000, range: (1, 100_000_000), field: |s| &mut s.upkeep.tokens },
+    Number { name: UpkeepLimits::WHOLE_S, default: 86_400, range: (60, 31_536_000), field: |s| &mut s.upkeep.whole_s },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
@@ -318,6 +334,8 @@ impl Default for Settings {
             lock_wait_ms: 0,
             update_provider: DEFAULT_PROVIDER.to_owned(),
             update: UpdateLimits::default(),
+            turns: TurnLimits::default(),
+            upkeep: UpkeepLimits::default(),
             unpaired: UnpairedLimits::default(),
         };
         for number in NUMBERS {
@@ -446,6 +464,8 @@ mod tests {
         assert_eq!(Settings::default().unpaired, UnpairedLimits::default());
         assert_eq!(Settings::default().views, ViewLimits::default());
         assert_eq!(Settings::default().update, UpdateLimits::default());
+        assert_eq!(Settings::default().turns, TurnLimits::default());
+        assert_eq!(Settings::default().upkeep, UpkeepLimits::default());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! - [`SessionReader`] takes a session's nodes as its store has them, damaged ones too, and makes a [`Session`] of them:
 //!   branches, [`Turn`]s with the records they become, and [`SessionFault`]s.
 //! - [`Session::owed`] says what is owed on all branches, [`Owed`] cuts it into [`Batch`]es, [`Batch::text`] is what a writer
-//!   reads. [`mark_node`] and [`mark_line`] mark what was written, [`Receipt`] what a crash kept from being marked.
+//!   reads. [`mark_node`] and [`mark_line`] mark what was written, [`Receipts`] what a crash kept from being marked.
 //! - [`Session::ledger`] holds marks against evidence and citations.
 //! - [`due`] says which sessions are looked at, [`Handled`] which were; [`WriterStatus`] how that went.
 //! - [`Session::migrated`] is for workspaces from before marks; [`backfill`] for evidence that nothing marks at all.
@@ -39,7 +39,7 @@ pub use mark::{MarkError, MarkSplice, mark_line, mark_node};
 pub use migrate::{CursorCandidates, has_cursors, without_cursors};
 pub use node::{MARK_KEY, Node, Place};
 pub use owed::{Batch, Owed, Segment, TurnLimits, leading};
-pub use receipt::Receipt;
+pub use receipt::{Receipt, Receipts};
 pub use session::{Branch, Session, SessionReader, Standing, Turn};
 pub use status::{LastFailure, LastOutcome, ModelFailure, Retry, WriterCode, WriterFailure, WriterStatus};
 pub use upkeep::{Upkeep, UpkeepLimits, after_batch};

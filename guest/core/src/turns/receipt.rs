@@ -1,4 +1,4 @@
-//! Receipts: what a commit of topics says of the turns it wrote (D46).
+//! Receipts: what commits of topics say of the turns they wrote (D46).
 //!
 //! Topics come before marks. Whoever dies between the two has written turns that nothing marks; the receipt, which is part of
 //! the commit of the topics, says which. The next one marks them and does not write them again.
@@ -8,7 +8,7 @@ use crate::ids::WorkspaceId;
 use crate::import::value::{document, fields, items, name};
 use crate::text::json_string;
 
-/// Turns that are in topics and may lack their mark.
+/// Turns that are in topics and may lack their marks: those of one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The session's id, as its store has it.
@@ -17,41 +17,87 @@ pub struct Receipt {
     pub nodes: Vec<String>,
 }
 
-impl Receipt {
-    /// The file's path within the runtime directory. A commit of topics that writes turns puts it there; the next commit after
-    /// the marks are made takes it away.
-    pub const PATH: &'static str = "turns-receipt.json";
+/// All receipts whose turns may still lack marks. Usually none; as many as batches were written by writers that died, or are
+/// about to mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receipts {
+    open: Vec<Receipt>,
+}
 
-    /// Reads the file. None if it is none: then nothing is known of any turn, and citations alone tell.
+impl Receipts {
+    /// The file's path within the runtime directory. A commit of topics that writes turns adds a line to it; whoever has made the
+    /// marks takes the line away.
+    pub const PATH: &'static str = "recollex-receipts.jsonl";
+
+    /// Reads the file. A line that is none says nothing: what its turns are cited by tells of them too.
     #[must_use]
-    pub fn parse(content: &str) -> Option<Self> {
-        let [session, nodes] = fields(document(content)?, ["session", "nodes"])?;
-        let mut found = Vec::new();
-        let mut sound = true;
-        items(nodes?, &mut |node| {
-            match name(Some(node)) {
-                Some(id) => found.push(id.into_owned()),
-                None => sound = false,
-            }
-            true
-        })?;
-        sound.then_some(Self { session: name(session)?.into_owned(), nodes: found })
+    pub fn parse(content: &str) -> Self {
+        Self { open: content.lines().filter_map(receipt).collect() }
     }
 
     /// The file's content.
     #[must_use]
     pub fn file(&self) -> String {
-        let nodes: Vec<String> = self.nodes.iter().map(|id| json_string(id)).collect();
-        format!("{{\"session\":{},\"nodes\":[{}]}}\n", json_string(&self.session), nodes.join(","))
+        let line = |receipt: &Receipt| {
+            let nodes: Vec<String> = receipt.nodes.iter().map(|id| json_string(id)).collect();
+            format!("{{\"session\":{},\"nodes\":[{}]}}\n", json_string(&receipt.session), nodes.join(","))
+        };
+        self.open.iter().map(line).collect()
     }
 
-    /// The nodes of it that are not marked yet: what is marked before anything else is written.
+    /// Those there are, in the order in which they were written.
     #[must_use]
-    pub fn unmarked<'r>(&'r self, session: &Session, workspace: WorkspaceId) -> Vec<&'r str> {
-        let workspace = workspace.to_string();
-        let is_open = |id: &&str| session.place(id).is_some_and(|place| !session.is_marked(place, &workspace));
-        self.nodes.iter().map(String::as_str).filter(is_open).collect()
+    pub fn open(&self) -> &[Receipt] {
+        &self.open
     }
+
+    /// Adds one: with the commit of the topics that wrote its turns.
+    pub fn add(&mut self, receipt: Receipt) {
+        self.open.push(receipt);
+    }
+
+    /// The nodes of a session that are written and not marked: what is marked before anything else of it is written. Each once,
+    /// in the order of the receipts.
+    #[must_use]
+    pub fn unmarked<'r>(&'r self, id: &str, session: &Session, workspace: WorkspaceId) -> Vec<&'r str> {
+        let workspace = workspace.to_string();
+        let mut found: Vec<&str> = Vec::new();
+        for receipt in self.open.iter().filter(|receipt| receipt.session == id) {
+            for node in &receipt.nodes {
+                let is_open = session.place(node).is_some_and(|place| !session.is_marked(place, &workspace));
+                if is_open && !found.contains(&node.as_str()) {
+                    found.push(node);
+                }
+            }
+        }
+        found
+    }
+
+    /// Takes away those of a session whose nodes are marked or no longer there. Whether there were any.
+    pub fn settle(&mut self, id: &str, session: &Session, workspace: WorkspaceId) -> bool {
+        let workspace = workspace.to_string();
+        let before = self.open.len();
+        self.open.retain(|receipt| {
+            let is_open =
+                |node: &String| session.place(node).is_some_and(|place| !session.is_marked(place, &workspace));
+            receipt.session != id || receipt.nodes.iter().any(is_open)
+        });
+        self.open.len() != before
+    }
+}
+
+fn receipt(line: &str) -> Option<Receipt> {
+    let [session, nodes] = fields(document(line)?, ["session", "nodes"])?;
+    let mut found = Vec::new();
+    let mut sound = true;
+    items(nodes?, &mut |node| {
+        match name(Some(node)) {
+            Some(id) => found.push(id.into_owned()),
+            None => sound = false,
+        }
+        true
+    })?;
+    sound.then_some(Receipt { session: name(session)?.into_owned(), nodes: found })
 }
 
 #[cfg(test)]
@@ -59,18 +105,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
-        let receipt = Receipt { session: "s \"1\"".into(), nodes: vec!["a\n".into(), "你".into()] };
-        assert_eq!(Receipt::parse(&receipt.file()), Some(receipt));
+    fn what_is_written_is_read_back_and_nothing_else_is() {
+        let mut receipts = Receipts::default();
+        assert_eq!(receipts.file(), "");
+        receipts.add(Receipt { session: "s \"1\"".into(), nodes: vec!["a\n".into(), "你".into()] });
+        receipts.add(Receipt { session: "t".into(), nodes: vec![] });
+        let file = receipts.file();
+        assert_eq!(Receipts::parse(&file), receipts);
         for none in [
-            "",
             "{}",
             "[]",
             "{\"session\":\"s\"}",
             "{\"session\":\"\",\"nodes\":[]}",
             "{\"session\":\"s\",\"nodes\":[1]}",
+            "{\"ses",
         ] {
-            assert_eq!(Receipt::parse(none), None, "{none}");
+            assert_eq!(Receipts::parse(none), Receipts::default(), "{none}");
+            assert_eq!(Receipts::parse(&format!("{file}{none}")), receipts, "{none}");
         }
     }
 }

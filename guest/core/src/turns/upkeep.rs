@@ -16,6 +16,15 @@ pub struct UpkeepLimits {
     pub whole_s: u64,
 }
 
+impl UpkeepLimits {
+    /// The setting's name of [`UpkeepLimits::batches`].
+    pub const BATCHES: &'static str = "upkeep.batches";
+    /// The setting's name of [`UpkeepLimits::tokens`].
+    pub const TOKENS: &'static str = "upkeep.tokens";
+    /// The setting's name of [`UpkeepLimits::whole_s`].
+    pub const WHOLE_S: &'static str = "upkeep.whole-s";
+}
+
 impl Default for UpkeepLimits {
     fn default() -> Self {
         Self { batches: 5, tokens: 40_000, whole_s: 86_400 }
