@@ -32,6 +32,7 @@ fn passes(engine: EngineName, ran: &[&str]) {
 /// What core is meant to run.
 const CORE: &[&str] = &[
     "authority",
+    "backfill",
     "derived",
     "fence",
     "frames_parse",
@@ -40,6 +41,8 @@ const CORE: &[&str] = &[
     "index_events",
     "inspect",
     "legacy_parse",
+    "markers",
+    "markers_suffix",
     "promote",
     "references",
     "structure",
@@ -47,6 +50,8 @@ const CORE: &[&str] = &[
     "topics_validate",
     "unpaired_archive",
     "update",
+    "writer_status",
+    "writer_turns",
 ];
 
 #[test]

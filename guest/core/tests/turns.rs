@@ -7,8 +7,8 @@ use recollex_core::table::{TopicNote, TopicTable};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::topic::Sources;
 use recollex_core::turns::{
-    Citations, Line, Lineage, Place, Receipt, Receipts, Session, SessionFaultCode, SessionReader, Standing, TurnLimits,
-    mark_line, stale_topics,
+    Citations, Line, Lineage, Place, Receipt, Receipts, Session, SessionFaultCode, SessionReader, Standing, Trigger,
+    TurnLimits, mark_line, stale_topics,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -170,6 +170,15 @@ fn unforced_writes_wait_for_enough_or_for_quiet() {
 }
 
 #[test]
+fn only_what_changed_memory_is_marked() {
+    assert_eq!(Trigger::Unforced.is_to_mark(true), Ok(true));
+    assert_eq!(Trigger::Forced.is_to_mark(true), Ok(true));
+    assert_eq!(Trigger::Unforced.is_to_mark(false), Ok(false));
+    let failure = Trigger::Forced.is_to_mark(false).expect_err("no progress");
+    assert_eq!((failure.code.as_str(), failure.retryable), ("WRITER_NO_PROGRESS", false));
+}
+
+#[test]
 fn a_turn_without_a_time_does_not_wait_for_ever() {
     let timeless = |id: &str, after| with(said(id, after), "timestamp", Value::Null);
     let now = Instant::from_seconds(1_700_000_060.0).expect("an instant");
@@ -295,7 +304,7 @@ fn the_ledger_follows_what_topics_cite_and_says_when_it_is_stale() {
     // The paragraph that cited c is deleted: its turn is owed again. Until the table is told, it says that it is stale.
     let gone = TopicPath::parse("topics/c.md").expect("a path");
     files.remove(&gone);
-    assert_eq!(stale_topics(&topics, &files), [gone.clone()]);
+    assert_eq!(stale_topics(&topics, &files), std::slice::from_ref(&gone));
     topics.apply(&TopicNote::gone(&gone));
     assert_eq!(stale_topics(&topics, &files), []);
     assert_eq!(classes(&topics), ["d?", "c", "a", "b"]);

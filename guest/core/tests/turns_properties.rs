@@ -384,7 +384,7 @@ fn spell(value: &Value, noise: &mut dyn Iterator<Item = u8>, out: &mut String) {
 fn spell_text(text: &str, noise: &mut dyn Iterator<Item = u8>, out: &mut String) {
     out.push('"');
     for c in text.chars() {
-        let escape = noise.next().unwrap_or(0) % 5 == 0;
+        let escape = noise.next().unwrap_or(0).is_multiple_of(5);
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             c if escape || c.is_control() => {

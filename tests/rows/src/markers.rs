@@ -9,8 +9,8 @@ use recollex_core::ids::{Location, WorkspaceId, is_v2_path, label};
 use recollex_core::source::{FrameRef, Limits, NewRecord, Scanner};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::turns::{
-    Batch, CursorCandidates, Node, Session, SessionReader, Standing, Turn, TurnLimits, UpkeepLimits, after_batch,
-    has_cursors, leading, mark_line, mark_node, without_cursors,
+    Batch, CursorCandidates, Node, Session, SessionReader, Standing, Turn, TurnLimits, UpkeepLimits, WriterFailure,
+    after_batch, has_cursors, leading, mark_line, mark_node, without_cursors,
 };
 use recollex_core::views::RuntimeState;
 use serde_json::{Map, Value, json};
@@ -276,7 +276,8 @@ impl Write {
             }
             self.calls.push(call(batch));
             if self.is_refused {
-                result = json!({"raised": {"code": "COMMIT_REJECTED"}});
+                let failure = WriterFailure::of_transaction("COMMIT_REJECTED");
+                result = json!({"raised": {"code": failure.code.as_str()}});
                 break;
             }
             for id in batch.nodes() {

@@ -38,7 +38,7 @@ pub use lines::turn_line;
 pub use mark::{MarkError, MarkSplice, mark_line, mark_node};
 pub use migrate::{CursorCandidates, has_cursors, without_cursors};
 pub use node::{MARK_KEY, Node, Place};
-pub use owed::{Batch, Owed, Segment, TurnLimits, leading};
+pub use owed::{Batch, Owed, Segment, Trigger, TurnLimits, leading};
 pub use receipt::{Receipt, Receipts};
 pub use session::{Branch, Session, SessionReader, Standing, Turn};
 pub use status::{LastFailure, LastOutcome, ModelFailure, Retry, WriterCode, WriterFailure, WriterStatus};

@@ -5,6 +5,7 @@
 
 use super::lines::turn_line;
 use super::session::{Branch, Session, Turn};
+use super::status::{WriterCode, WriterFailure};
 use crate::ids::{WorkspaceId, label};
 use crate::source::NewRecord;
 use crate::time::Instant;
@@ -60,6 +61,30 @@ pub struct Batch<'s> {
     pub turns: Vec<Turn<'s>>,
     /// What they come to, as they were counted.
     pub tokens: u64,
+}
+
+/// What a write is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// To write what is due: [`Owed::unforced`]. That nothing was is no failure.
+    Unforced,
+    /// To write everything: [`Owed::batches`].
+    Forced,
+}
+
+impl Trigger {
+    /// Whether a batch's nodes are to be marked after its writer was done, which changed memory or did not. Only what changed
+    /// memory is marked; a batch that did not is offered again.
+    ///
+    /// # Errors
+    /// [`WriterCode::NoProgress`] if a forced write did not: going on would ask the same writer the same for ever.
+    pub const fn is_to_mark(self, has_changed_memory: bool) -> Result<bool, WriterFailure> {
+        match (self, has_changed_memory) {
+            (_, true) => Ok(true),
+            (Self::Unforced, false) => Ok(false),
+            (Self::Forced, false) => Err(WriterFailure { code: WriterCode::NoProgress, retryable: false }),
+        }
+    }
 }
 
 impl Session {
