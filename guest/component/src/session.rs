@@ -44,7 +44,7 @@ pub(crate) struct Session {
     pub(crate) principal: Option<String>,
     pub(crate) settings: Settings,
     pub(crate) zone: Zone,
-    index: Shelf,
+    pub(crate) index: Shelf,
     /// What earlier calls found out.
     pub(crate) kept: Kept,
 }
