@@ -125,8 +125,8 @@ pub enum Verb {
     Archive(Archive),
     /// Take in conversations that another program exported
     ///
-    /// Reads the export in pieces, whatever its size, and keeps each conversation by a commit of its own: dates, speakers
-    /// and branches as the export has them. What is there already is left as it is, so the same export again, a newer one,
+    /// Reads the export in pieces, whatever its size, and keeps each conversation whole or not at all: dates, speakers and
+    /// branches as the export has them. What is there already is left as it is, so the same export again, a newer one,
     /// or one that was interrupted adds only what is missing; what an export no longer has stays. Exit code 0: all of it
     /// is there; 1: something is not, and why is said; Ctrl-C stops between conversations.
     Import(Import),
@@ -193,6 +193,13 @@ pub enum Verb {
     /// Changes nothing of memory, except that views are made anew where somebody has edited topics by hand; the directory
     /// `.scriptorium-recollex`, a cache, may be refreshed.
     Status,
+    /// Serve memory to an assistant that speaks the Model Context Protocol
+    ///
+    /// Reads requests from stdin and answers on stdout until the client goes away; everything else is said on stderr. The tools
+    /// only read: `memory_search`, `memory_get`, `memory_browse`, `memory_grep`, `memory_status`. A client is told to run
+    /// `recollex mcp --workspace DIR`; with `--tier paired` it sees what somebody else than the owner may see.
+    #[cfg(feature = "mcp")]
+    Mcp,
     /// Copy the workspace to one file, as it is at one moment
     ///
     /// Other writers wait meanwhile. The file is a tar archive, whole or not there, readable by its owner alone; it holds

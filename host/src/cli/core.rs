@@ -9,6 +9,7 @@ use super::terminal::count;
 
 /// What is known of the view.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct CoreStateView<'a> {
     tokens: u64,
     exact: bool,

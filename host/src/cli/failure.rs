@@ -92,6 +92,8 @@ pub struct FailureBody<'a> {
     message: &'a str,
     path: Option<&'a str>,
     line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
     #[serde(skip_serializing_if = "<[Reason]>::is_empty")]
     problems: &'a [Reason],
 }
@@ -219,6 +221,7 @@ impl Failure {
             message: &self.message,
             path: self.path.as_deref(),
             line: self.line,
+            next: self.next.as_deref(),
             problems: &self.problems,
         }
     }

@@ -7,23 +7,15 @@ use super::args::Grep;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::status::place;
-use super::views::{self, FindingView, LineView};
+use super::views::{self, FindingView, MatchView};
 
 #[derive(Serialize)]
 struct Document<'a> {
     pattern: &'a str,
-    lines: Vec<Found<'a>>,
+    lines: Vec<MatchView<'a>>,
     total: u64,
     truncated: bool,
     findings: Vec<FindingView<'a>>,
-}
-
-#[derive(Serialize)]
-struct Found<'a> {
-    path: &'a str,
-    #[serde(flatten)]
-    line: LineView<'a>,
-    is_match: bool,
 }
 
 /// Runs the verb.
@@ -39,14 +31,9 @@ pub fn run(args: &Grep, context: &Context) -> Result<Exit, Failure> {
     };
     let found = context.time("grep", || session.grep(&query))?;
     if context.out.json {
-        let lines = found.lines.iter().map(|found| Found {
-            path: &found.path,
-            line: LineView::from(&found.line),
-            is_match: found.is_match,
-        });
         context.out.document(&Document {
             pattern: &args.pattern,
-            lines: lines.collect(),
+            lines: found.lines.iter().map(MatchView::from).collect(),
             total: found.total,
             truncated: found.truncated,
             findings: views::findings(&found.findings),

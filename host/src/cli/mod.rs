@@ -21,6 +21,8 @@ mod grep;
 mod import;
 mod init;
 mod input;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod paths;
 mod promote;
@@ -127,6 +129,8 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Browse(args) => browse::run(args, context),
         Verb::References(args) => references::run(args, context),
         Verb::Core => core::run(context),
+        #[cfg(feature = "mcp")]
+        Verb::Mcp => mcp::run(context),
         Verb::Update(args) => update::run(args, context),
         Verb::Promote(args) => promote::run(args, context),
         Verb::Audience(args) => audience::run(args, context),

@@ -87,15 +87,18 @@ fn unusable(error: Error) -> Failure {
     if empty { failure.exit(Exit::NOTHING) } else { failure }
 }
 
+/// In words, that there is nothing to find in: no workspace, or one without memories.
+pub fn nothing_there(context: &Context, session: &mut Session) -> Option<String> {
+    let status = session.status().ok()?;
+    let empty =
+        || (status.health == Health::Empty).then(|| "Memory is empty: there is nothing to find yet.".to_owned());
+    context.nothing_there(&status).or_else(empty)
+}
+
 /// Why there is no result: an empty memory and a search without a match are not the same.
 fn nothing(context: &Context, session: &mut Session, args: &Search) -> String {
-    if let Ok(status) = session.status() {
-        if let Some(why) = context.nothing_there(&status) {
-            return why;
-        }
-        if status.health == Health::Empty {
-            return "Memory is empty: there is nothing to find yet.".to_owned();
-        }
+    if let Some(why) = nothing_there(context, session) {
+        return why;
     }
     let filters = [
         ("--speaker", args.speaker.is_some()),

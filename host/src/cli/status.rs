@@ -10,8 +10,10 @@ use super::failure::{Exit, Failure};
 use super::terminal::{bytes, count};
 use super::views::{self, CountsView, FindingView, LockView};
 
+/// The document of `--json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
+pub struct Document<'a> {
     health: &'static str,
     workspace: Option<&'a str>,
     root: String,
@@ -31,22 +33,10 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     // What is wrong with topics is among the reasons below.
     context.notice_edits(&mut session);
     let status = context.time("status", || session.status())?;
-    let root = context.setup.workspace.display().to_string();
     if context.out.json {
-        context.out.document(&Document {
-            health: views::health(status.health),
-            workspace: status.workspace.as_deref(),
-            root,
-            revision: &status.revision,
-            counts: CountsView::from(&status.counts),
-            core: status.core.as_ref().map(CoreStateView::from),
-            writer: None,
-            history: context.history(),
-            lock: LockView::from(&status.lock),
-            reasons: views::findings(&status.reasons),
-        });
+        context.out.document(&document(context, &status));
     } else {
-        render(context, &status, &root);
+        render(context, &status);
     }
     for reason in &status.reasons {
         let place = place(reason.path.as_deref(), reason.line);
@@ -65,12 +55,29 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-fn render(context: &Context, status: &Status, root: &str) {
+/// The JSON document.
+pub fn document<'a>(context: &Context, status: &'a Status) -> Document<'a> {
+    Document {
+        health: views::health(status.health),
+        workspace: status.workspace.as_deref(),
+        root: context.setup.workspace.display().to_string(),
+        revision: &status.revision,
+        counts: CountsView::from(&status.counts),
+        core: status.core.as_ref().map(CoreStateView::from),
+        writer: None,
+        history: context.history(),
+        lock: LockView::from(&status.lock),
+        reasons: views::findings(&status.reasons),
+    }
+}
+
+fn render(context: &Context, status: &Status) {
     let out = &context.out;
     let look = out.look;
+    let root = context.setup.workspace.display().to_string();
     let line = |name: &str, value: &str| out.line(&format!("{} {value}", look.faint(&format!("{name:<10}"))));
     line("health", &health(look, status.health));
-    line("workspace", &format!("{}  {}", status.workspace.as_deref().unwrap_or("none"), look.foreign(root)));
+    line("workspace", &format!("{}  {}", status.workspace.as_deref().unwrap_or("none"), look.foreign(&root)));
     line("revision", &status.revision);
     line("sources", &sources(&status.counts));
     line("topics", &topics(&status.counts));

@@ -3,7 +3,7 @@
 //! Borrowed views over the contract's types; nothing is decided here.
 
 use recollex::types::{Counts, Finding, Health, Severity, SourceRecord, Speaker, Tier, Trust};
-use recollex::workspace::{ArchivedTurn, Hit, HitKind, ListedFile, LockState, NumberedLine, Outcome};
+use recollex::workspace::{ArchivedTurn, FoundLine, Hit, HitKind, ListedFile, LockState, NumberedLine, Outcome};
 use serde::Serialize;
 
 /// `off`, `empty`, `ok`, `degraded`, `broken`
@@ -36,6 +36,7 @@ pub fn trust(trust: Trust) -> &'static str {
 
 /// Something found while reading.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct FindingView<'a> {
     code: &'a str,
     severity: &'static str,
@@ -69,6 +70,7 @@ pub fn findings(findings: &[Finding]) -> Vec<FindingView<'_>> {
 
 /// Figures.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct CountsView {
     source_files: u64,
     frames: u64,
@@ -93,6 +95,7 @@ impl From<&Counts> for CountsView {
 
 /// Who a record says spoke.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct SpeakerView<'a> {
     id: &'a str,
     display: &'a str,
@@ -108,6 +111,7 @@ impl<'a> From<&'a Speaker> for SpeakerView<'a> {
 
 /// A search result.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct HitView<'a> {
     kind: &'static str,
     id: &'a str,
@@ -131,6 +135,7 @@ pub struct HitView<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 struct SignalView<'a> {
     name: &'a str,
     points: i64,
@@ -169,6 +174,7 @@ impl<'a> From<&'a Hit> for HitView<'a> {
 
 /// A record without its text.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct RecordView<'a> {
     id: &'a str,
     path: &'a str,
@@ -210,6 +216,7 @@ impl<'a> From<&'a SourceRecord> for RecordView<'a> {
 
 /// A line of a file.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct LineView<'a> {
     number: u64,
     text: &'a str,
@@ -224,8 +231,25 @@ impl<'a> From<&'a NumberedLine> for LineView<'a> {
     }
 }
 
+/// A line that matches, or stands next to one that does.
+#[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
+pub struct MatchView<'a> {
+    path: &'a str,
+    #[serde(flatten)]
+    line: LineView<'a>,
+    is_match: bool,
+}
+
+impl<'a> From<&'a FoundLine> for MatchView<'a> {
+    fn from(found: &'a FoundLine) -> Self {
+        Self { path: &found.path, line: LineView::from(&found.line), is_match: found.is_match }
+    }
+}
+
 /// A file of a listing.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct FileView<'a> {
     path: &'a str,
     bytes: u64,
@@ -240,6 +264,7 @@ impl<'a> From<&'a ListedFile> for FileView<'a> {
 
 /// The lock.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct LockView<'a> {
     held: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -254,6 +279,7 @@ impl<'a> From<&'a LockState> for LockView<'a> {
 
 /// What became of a turn.
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct TurnView<'a> {
     id: &'a str,
     path: &'a str,
@@ -264,6 +290,7 @@ pub struct TurnView<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 struct DigestsView<'a> {
     kept: &'a str,
     offered: &'a str,

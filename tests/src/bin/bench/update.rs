@@ -115,8 +115,11 @@ fn call(session: &mut Session, base: &mut String, operation: &Value, file: &str,
     Ok(figure)
 }
 
+/// A file: where it is, and what it says.
+type Content = (Area, &'static str, String);
+
 /// The two files that name every block, and their bytes together.
-fn whole_files(root: &Path) -> Done<([(Area, &'static str, String); 2], usize)> {
+fn whole_files(root: &Path) -> Done<([Content; 2], usize)> {
     let relations = fs::read_to_string(root.join("relations.json"))?;
     let runtime = fs::read_to_string(root.join(".scriptorium/runtime.json"))?;
     let bytes = relations.len() + runtime.len();
