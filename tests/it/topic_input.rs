@@ -54,7 +54,7 @@ fn a_hundred_thousand_blocks() {
     for number in 0..100_000 {
         write!(content, "Claim {number}.[^e1]\n\n").unwrap();
     }
-    write!(content, "[^e1]: Time: `2026-01-02`; Sources: [it]({RECORD})\n").unwrap();
+    writeln!(content, "[^e1]: Time: `2026-01-02`; Sources: [it]({RECORD})").unwrap();
     ground.write("topics/many.md", &content);
     let repaired = ground.session.repair(false).unwrap();
     assert_eq!(repaired.block_ids.len(), 100_000);
