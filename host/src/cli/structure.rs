@@ -115,6 +115,8 @@ fn each(session: &mut Session, args: &Browse, mut with: impl FnMut(&ListedBlock)
 mod tests {
     use super::*;
 
+    const TERMINAL: Look = Look { terminal: true, colour: false, width: None };
+
     #[test]
     fn a_block_stays_on_its_line() {
         let block = ListedBlock {
@@ -127,10 +129,10 @@ mod tests {
             time: None,
             sound: true,
         };
-        let shown = line(Look::default(), &block);
+        let shown = line(TERMINAL, &block);
         assert!(shown.starts_with("    ^k3x9q2ab  [A / B"), "{shown}");
         assert!(!shown.contains(['\n', '\x1b']), "{shown:?}");
-        let shown = line(Look::default(), &ListedBlock { sound: false, ..block });
+        let shown = line(TERMINAL, &ListedBlock { sound: false, ..block });
         assert!(shown.ends_with("(recollex verify: not sound)"), "{shown}");
     }
 }

@@ -515,6 +515,7 @@ fn changes_nothing(number: i64) -> bool {
         libc::SYS_pread64,
         libc::SYS_lseek,
         libc::SYS_fstat,
+        libc::SYS_fadvise64,
         libc::SYS_newfstatat,
         libc::SYS_statx,
         libc::SYS_getdents64,

@@ -72,7 +72,7 @@ pub enum Prepared {
         /// A copy of them, for the next run to use up.
         copy: Vec<Vec<NewRecord>>,
     },
-    /// Reading topics strictly, or putting them in order and judging them as one edit of a workspace that had none.
+    /// Reading topics strictly, or putting them in order and judging them as one edit that gives each another title.
     Topics {
         /// As an edit.
         as_edit: bool,
@@ -181,17 +181,20 @@ fn read(topics: &[(TopicPath, String)], archives: &Archives) -> Result<u64, Stri
     }
 }
 
-/// How many blocks come of an edit that gives these topics.
+/// How many blocks stand in topics that an edit changes to these, each by its title.
 fn judge(topics: &[(TopicPath, String)], archives: &Archives) -> Result<u64, String> {
     let edit = Edit {
         topics: topics.iter().map(|(path, text)| (path.clone(), Some(text.as_str()))).collect(),
         ..Edit::default()
     };
-    let planned = plan(&edit, &Snapshot::new([]), archives).map_err(|faults| format!("{:?}", faults.first()))?;
+    let before = topics.iter().map(|(path, text)| (path.clone(), text.replacen("# Topic", "# Old topic", 1)));
+    let before: Vec<(TopicPath, String)> = before.collect();
+    let before = Snapshot::new(before.iter().map(|(path, text)| (path.clone(), text.as_str())));
+    let planned = plan(&edit, &before, archives).map_err(|faults| format!("{:?}", faults.first()))?;
     let is_same =
         |(path, text): &(TopicPath, String)| planned.topics.get(path).is_some_and(|new| new.as_ref() == Some(text));
     if topics.iter().all(is_same) {
-        Ok(planned.created.len() as u64)
+        Ok(topics.len() as u64 * TOPIC_BLOCKS)
     } else {
         Err("a topic in order was put in order".to_owned())
     }

@@ -285,6 +285,7 @@ mod tests {
             Verb::NarrowAudience,
             Verb::WidenAudience,
             Verb::Repair,
+            Verb::Refresh,
         ];
         for verb in Verb::ALL.iter().copied() {
             assert_eq!(authorise(None, verb), Err(Denied::TierMissing));
