@@ -19,6 +19,7 @@ mod layers;
 mod legacy;
 mod limits;
 mod machine;
+mod mcp;
 mod promote;
 mod python;
 mod support;

@@ -4,35 +4,22 @@
 //! Needs python3, for the example also its package `wasmtime`. Where that is missing a test says so and passes, unless
 //! `REQUIRE_HOSTS=1`.
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use recollex_tests::built;
 
-use crate::support::{cache, recollex};
+use crate::support::{self, cache, recollex};
 
 fn examples() -> PathBuf {
     built::repository().join("examples/python")
 }
 
-/// python3, if it can import a module.
+/// python3 in the directory of the examples, if it can import a module.
 fn python_with(module: &str) -> Option<Command> {
-    let python = || {
-        let mut command = Command::new("python3");
-        // `-B`: no bytecode beside the sources.
-        command.arg("-B").stdin(Stdio::null()).current_dir(examples());
-        command
-    };
-    let probe = python().args(["-c", &format!("import {module}")]).output();
-    if probe.is_ok_and(|output| output.status.success()) {
-        return Some(python());
-    }
-    let reason = format!("python3 cannot import {module}; see examples/python/requirements.txt");
-    assert!(std::env::var_os("REQUIRE_HOSTS").is_none_or(|value| value != "1"), "{reason}");
-    // Not captured by the test harness: whoever reads the run must see that something was left out.
-    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
-    None
+    let mut python = support::python_with(module, "examples/python/requirements.txt")?;
+    python.current_dir(examples());
+    Some(python)
 }
 
 #[track_caller]

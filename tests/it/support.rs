@@ -1,7 +1,9 @@
 //! What several test modules use.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use recollex_tests::built;
 use wit_parser::{PackageId, Resolve};
@@ -103,4 +105,24 @@ pub fn snapshot(directory: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
         true
     });
     found
+}
+
+/// python3, if it can import a module of those that `requirements` lists. Otherwise says that something is left out, or fails
+/// where `REQUIRE_HOSTS=1`.
+pub fn python_with(module: &str, requirements: &str) -> Option<Command> {
+    let python = || {
+        let mut command = Command::new("python3");
+        // `-B`: no bytecode beside the sources.
+        command.arg("-B").stdin(Stdio::null());
+        command
+    };
+    let probe = python().args(["-c", &format!("import {module}")]).output();
+    if probe.is_ok_and(|output| output.status.success()) {
+        return Some(python());
+    }
+    let reason = format!("python3 cannot import {module}; see {requirements}");
+    assert!(std::env::var_os("REQUIRE_HOSTS").is_none_or(|value| value != "1"), "{reason}");
+    // Not captured by the test harness: whoever reads the run must see that something was left out.
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+    None
 }
