@@ -8,7 +8,7 @@ use super::name::part;
 use super::skip::{LeftOut, SkipReason, Skipped, Skips};
 use super::tree::{self, Behind, Item, Link};
 use super::{Options, Part};
-use crate::source::{Limits, NewRecord, Predecessor, Problem};
+use crate::source::{Limits, NewRecord, Predecessor, Problem, Trust};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -405,7 +405,17 @@ fn fill(record: &mut NewRecord, turn: Turn, id: &str, options: &Options) {
     record.speaker_kind = kind;
     record.principal = principal;
     record.tier = tier;
-    record.trust = trust.unwrap_or_else(|| options.trust.as_str().to_owned());
+    record.trust = capped(trust, options.trust);
+}
+
+/// What a record counts as: what its export says, or what whoever imports says, and never more than the latter allows. A
+/// word that is none stays, and is refused as one.
+fn capped(said: Option<String>, given: Trust) -> String {
+    match (said, given) {
+        (Some(word), Trust::Pending) if Trust::parse(&word).is_some() => given.as_str().to_owned(),
+        (Some(word), _) => word,
+        (None, given) => given.as_str().to_owned(),
+    }
 }
 
 /// Why nothing of a conversation is kept.

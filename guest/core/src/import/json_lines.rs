@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The lines are as good as their writer: what they say of speakers, tiers and trust is taken as it is, as by `archive`,
-//! which is why only the owner imports.
+//! which is why only the owner imports. Whoever imports what others wrote gives [`Trust::Pending`](crate::source::Trust),
+//! and then nothing of it is trusted, whatever it says.
 
 use super::Options;
 use super::draft::{Node, Parent, Turn, Vouched};

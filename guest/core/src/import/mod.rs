@@ -90,7 +90,8 @@ pub struct Options {
     pub provider: Option<String>,
     /// For [`Format::JsonLines`]: the conversation of lines which do not say.
     pub thread: Option<String>,
-    /// Of records of which the export does not say.
+    /// What records may count as: with [`Trust::Pending`] nothing is trusted, whatever the export says of itself; with
+    /// [`Trust::Trusted`] is what the export does not call pending.
     pub trust: Trust,
     /// For times that the export's own program writes in a zone ([`Format::OpenProgram`]).
     pub zone: Zone,
