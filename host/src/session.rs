@@ -13,9 +13,10 @@ use wasmtime::component::ResourceAny;
 use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
-    self, Account, Answer, Archived, Audience, AudienceChange, CoreView, Excerpt, GrepQuery, GuestSession,
-    ImportOptions, ImportedConversation, Initialised, Listing, Matches, NumberedTurn, Promotion, Query, Report, Scope,
-    Setting, Status, TimelinePage, Turn, UnpairedMessage, UpdateOptions, Updated,
+    self, Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Excerpt, GrepQuery,
+    GuestSession, ImportOptions, ImportedConversation, Initialised, Listing, Matches, NumberedTurn, Promotion, Query,
+    ReferencedBlocks, Report, Scope, Setting, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
+    UpdateOptions, Updated,
 };
 use crate::call::{self, Metered as _};
 use crate::cancel::Canceller;
@@ -350,6 +351,29 @@ impl Session {
     /// As [`Session::init`].
     pub fn browse(&mut self, prefix: &str, cursor: Option<&str>, max: u32) -> Result<Listing, Error> {
         self.call(|guest, store, session| guest.call_browse(store, session, prefix, cursor, max))
+    }
+
+    /// Blocks of the topics below a prefix which `matching` is about, at most `max` (0: the setting `browse.blocks`).
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn structure(
+        &mut self,
+        prefix: &str,
+        matching: &str,
+        cursor: Option<&str>,
+        max: u32,
+    ) -> Result<StructurePage, Error> {
+        self.call(|guest, store, session| guest.call_structure(store, session, prefix, matching, cursor, max))
+    }
+
+    /// Blocks that another program keeps references to, and a prompt of at most `max_chars` characters that shows them (0: the
+    /// setting `references.chars`).
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn references(&mut self, references: &[BlockReference], max_chars: u32) -> Result<ReferencedBlocks, Error> {
+        self.call(|guest, store, session| guest.call_references(store, session, references, max_chars))
     }
 
     /// Starts checking all files below a prefix (empty: everything).

@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 
 use recollex::types::Tier;
 use recollex::workspace::{
-    GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, Scope, Turn, UnpairedMessage, UpdateOptions,
+    BlockReference, GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, Scope, Turn, UnpairedMessage,
+    UpdateOptions,
 };
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
 use serde_json::json;
@@ -70,6 +71,8 @@ const ROWS: &[(&str, Ask)] = &[
     ("search", search),
     ("get", get),
     ("browse", browse),
+    ("structure", structure),
+    ("references", references),
     ("verify", verify),
 ];
 
@@ -242,6 +245,26 @@ fn browse(session: &mut Session) -> Vec<String> {
         }
     }
     answers
+}
+
+/// Below every prefix, by every word, and page by page.
+fn structure(session: &mut Session) -> Vec<String> {
+    let mut answers = Vec::new();
+    for path in PATHS {
+        answers.push(shown(session.structure(path, "", None, 0)));
+        answers.push(shown(session.structure("", "", Some(&format!("{path}:1")), 1)));
+    }
+    for word in ["submarine", "plan", "health", "0001"] {
+        answers.push(shown(session.structure("", word, None, 0)));
+    }
+    answers
+}
+
+fn references(session: &mut Session) -> Vec<String> {
+    let workspace = session.status().ok().and_then(|status| status.workspace).unwrap_or_default();
+    let asked = BLOCKS.iter().flat_map(|block| [(workspace.clone(), *block), ("w-00000000".to_owned(), *block)]);
+    let reference = |(workspace, block): (String, &str)| BlockReference { workspace, block: block.to_owned() };
+    asked.map(|pair| shown(session.references(&[reference(pair)], 0))).collect()
 }
 
 fn verify(session: &mut Session) -> Vec<String> {

@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 
 use recollex_core::digest::Digest;
-use recollex_core::ids::{Period, SourceRef, TopicPath, is_internal_path};
+use recollex_core::ids::{EvidenceTime, Period, SourceRef, TopicPath, is_internal_path, path_order};
 use recollex_core::read::{
-    Grep, GrepLimits, LinkedFrom, Pattern, PatternOptions, ReadFault, Records, Selection, TimelineEntry, Why, lines,
-    part, sort_timeline, timeline_of, why as why_of,
+    BlockReference, Grep, GrepLimits, LinkedFrom, ListedBlock, Pattern, PatternOptions, ReadFault, Records,
+    ReferencedBlock, Selection, TimelineEntry, Why, lines, listed, part, render, resolve, sort_timeline, timeline_of,
+    why as why_of,
 };
 use recollex_core::source::{self, Record};
 use recollex_core::topic::{Check, TopicRef};
@@ -20,7 +21,7 @@ use crate::bindings::recollex::memory::types::Problem;
 use crate::convert;
 use crate::evidence::Archives;
 use crate::read;
-use crate::session::{Session, settled, visible_prefix};
+use crate::session::{Session, settled, visible_prefix, workspace_id};
 use crate::topics::Topics;
 use crate::tree::{self, Piece, Reader};
 use crate::view::View;
@@ -162,6 +163,96 @@ pub(crate) fn why(session: &Session, block: &str) -> Result<wit::Account, wit::E
     })
 }
 
+/// Blocks of topics.
+pub(crate) fn structure(
+    session: &Session,
+    prefix: &str,
+    matching: &str,
+    cursor: Option<&str>,
+    max: u32,
+) -> Result<wit::StructurePage, wit::Error> {
+    session.allow(Verb::Structure)?;
+    let prefix = visible_prefix(prefix)?;
+    let most = if max == 0 { session.settings.browse_blocks } else { max.into() };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    // Of the block that was shown last: its topic, and its line there.
+    let (last, line) = cursor.map_or(("", 0), |cursor| {
+        let place = cursor.rsplit_once(':').and_then(|(path, line)| Some((path, line.parse().ok()?)));
+        place.unwrap_or((cursor, usize::MAX))
+    });
+    let view = session.view()?;
+    settled(|_| {
+        let topics = known(session, &view)?;
+        let wanted = |path: &&TopicPath| {
+            view.audience().sees(path.as_str())
+                && is_below(prefix, path.as_str())
+                && path_order(path.as_str(), last).is_ge()
+        };
+        let mut blocks: Vec<ListedBlock> = Vec::new();
+        for path in topics.paths().filter(wanted) {
+            let Some(check) = looked_through(&topics, path)? else { continue };
+            let behind = |one: &ListedBlock| path.as_str() != last || one.line > line;
+            blocks.extend(listed(&check, matching).into_iter().filter(behind));
+            if blocks.len() > most {
+                break;
+            }
+        }
+        let is_more = blocks.len() > most;
+        blocks.truncate(most);
+        let next = blocks.last().filter(|_| is_more).map(|one| format!("{}:{}", one.topic, one.line));
+        Ok(wit::StructurePage { blocks: blocks.into_iter().map(listed_block).collect(), next })
+    })
+}
+
+/// Blocks that another program refers to.
+pub(crate) fn references(
+    session: &Session,
+    given: Vec<wit::BlockReference>,
+    max_chars: u32,
+) -> Result<wit::ReferencedBlocks, wit::Error> {
+    session.allow(Verb::References)?;
+    let refused = |fault: ReadFault| match fault {
+        ReadFault::NoSuchBlock(block) => missing(&block),
+        fault => invalid(&fault),
+    };
+    let pairs = given.into_iter().map(|one| (one.workspace, one.block)).collect();
+    let references = BlockReference::of_pairs(pairs).map_err(refused)?;
+    let chars = if max_chars == 0 { session.settings.references_chars } else { max_chars.into() };
+    let id = workspace_id()?.map(|id| id.to_string()).unwrap_or_default();
+    let view = session.view()?;
+    settled(|_| {
+        let topics = known(session, &view)?;
+        let failed = std::cell::RefCell::new(None);
+        let find = |block: &str| {
+            let path = place(&topics, &view, block).ok()?;
+            let check = looked_through(&topics, &path).unwrap_or_else(|error| {
+                failed.replace(Some(error));
+                None
+            })?;
+            check.blocks().flat_map(|one| one.units(0)).find(|unit| unit.id.as_str() == block)
+        };
+        let blocks = resolve(&references, &id, &find);
+        failed.take().map_or(Ok(()), Err)?;
+        let blocks = blocks.map_err(refused)?;
+        let prompt = render(&blocks, usize::try_from(chars).unwrap_or(usize::MAX)).map_err(refused)?;
+        Ok(wit::ReferencedBlocks { blocks: blocks.into_iter().map(referenced_block).collect(), prompt })
+    })
+}
+
+/// A topic, looked through, with what the table knows of the archives; none if it is not UTF-8, or no longer known.
+fn looked_through<'t>(topics: &'t Topics, path: &TopicPath) -> Result<Option<Check<'t>>, wit::Error> {
+    let (Some(entry), Some(text)) = (topics.table.entry(path), topics.read(path)?) else { return Ok(None) };
+    let mut check = Check::new(path.clone(), TopicRef::parse(text), &entry.sources());
+    check.yield_to(&|id| topics.table.topics_of(id).first().is_some_and(|first| first < path));
+    Ok(Some(check))
+}
+
+/// Whether a path is at or below a prefix, by whole parts.
+fn is_below(prefix: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(prefix);
+    prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The topics, as far as the table knows them. What is hidden from the caller is in it.
 fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
     let failed = |error| convert::store_error(error, Some("topics"));
@@ -177,7 +268,7 @@ fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
     };
     let everything = View::of(source::Tier::Owner)?;
     let archives = Archives::of(&everything, &session.settings.limits());
-    let mut topics = Topics::load(entries, &digest_of, &archives, &session.settings.limits())?;
+    let mut topics = Topics::load(entries, &digest_of, &archives, &session.kept, &session.settings.limits())?;
     if view.is_everything() {
         topics.save();
     }
@@ -195,7 +286,7 @@ fn missing(block: &str) -> wit::Error {
         "MEMORY_NOT_FOUND",
         "no-such-block",
         None,
-        "no topic has a block of this id; `search` shows ids, and so does `browse topics`",
+        "no topic has a block of this id; `browse --blocks` lists ids",
     );
     wit::Error::NotFound(Problem { subject: Some(block.to_owned()), ..problem })
 }
@@ -274,6 +365,34 @@ fn timeline_entry(entry: TimelineEntry) -> wit::TimelineEntry {
     wit::TimelineEntry { time: time.to_string(), text, block, path, headings, evidence }
 }
 
+fn listed_block(one: ListedBlock) -> wit::ListedBlock {
+    let ListedBlock { id, others, topic, line, headings, text, when, is_sound } = one;
+    wit::ListedBlock {
+        id,
+        others,
+        path: topic.to_string(),
+        line: line as u64,
+        headings,
+        text,
+        time: dated(when),
+        sound: is_sound,
+    }
+}
+
+fn referenced_block(one: ReferencedBlock) -> wit::ReferencedBlock {
+    wit::ReferencedBlock {
+        block: one.reference.memory_id,
+        path: format!("topics/{}", one.topic_path),
+        text: one.content,
+        time: dated(one.when),
+    }
+}
+
+/// A time, unless there is none.
+fn dated(when: Option<EvidenceTime>) -> Option<String> {
+    when.filter(|when| when.span().is_some()).map(|when| when.to_string())
+}
+
 fn account_of(why: Why) -> wit::Account {
     let source = |because: recollex_core::read::Because| wit::CitedSource {
         label: because.label,
@@ -285,7 +404,7 @@ fn account_of(why: Why) -> wit::Account {
     };
     let citation = |evidence: recollex_core::read::Evidence| wit::Citation {
         label: evidence.label,
-        time: evidence.when.filter(|when| when.span().is_some()).map(|when| when.to_string()),
+        time: dated(evidence.when),
         quote: evidence.quote,
         sources: evidence.sources.into_iter().map(source).collect(),
     };

@@ -27,6 +27,7 @@ use crate::reading;
 use crate::search;
 use crate::state::State;
 use crate::survey::{Depth, Survey, Verification};
+use crate::topics::Kept;
 use crate::troubles;
 use crate::unpaired;
 use crate::update;
@@ -43,6 +44,8 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     pub(crate) zone: Zone,
     index: Shelf,
+    /// What earlier calls found out.
+    pub(crate) kept: Kept,
 }
 
 impl Session {
@@ -57,7 +60,7 @@ impl Session {
 
     /// A survey of everything. A root that cannot be listed means that memory is broken.
     fn survey(&self, view: &View, depth: Depth, files: FileTable) -> Result<Survey, wit::Error> {
-        Survey::start("", view, &self.settings.limits(), depth, files).map_err(broken)
+        Survey::start("", view, &self.settings.limits(), depth, files, &self.kept).map_err(broken)
     }
 
     pub(crate) fn files(&self) -> FileTable {
@@ -133,6 +136,7 @@ impl wit::GuestSession for Session {
             settings,
             zone,
             index: Shelf::default(),
+            kept: Kept::default(),
         }))
     }
 
@@ -293,11 +297,30 @@ impl wit::GuestSession for Session {
         Ok(wit::Listing { files: page.files.iter().map(read::listed).collect(), next: page.next })
     }
 
+    fn structure(
+        &self,
+        prefix: String,
+        matching: String,
+        cursor: Option<String>,
+        max: u32,
+    ) -> Result<wit::StructurePage, wit::Error> {
+        reading::structure(self, &prefix, &matching, cursor.as_deref(), max)
+    }
+
+    fn references(
+        &self,
+        references: Vec<wit::BlockReference>,
+        max_chars: u32,
+    ) -> Result<wit::ReferencedBlocks, wit::Error> {
+        reading::references(self, references, max_chars)
+    }
+
     fn verify(&self, prefix: String) -> Result<wit::Verification, wit::Error> {
         self.allow(Verb::Verify)?;
         let prefix = visible_prefix(&prefix)?;
         let view = self.view()?;
-        let survey = Survey::start(prefix, &view, &self.settings.limits(), Depth::Everything, self.files())
+        let limits = self.settings.limits();
+        let survey = Survey::start(prefix, &view, &limits, Depth::Everything, self.files(), &self.kept)
             .map_err(|error| at_prefix(error, prefix))?;
         Ok(wit::Verification::new(Verification::new(self.clone(), survey, self.troubles(prefix, &view))))
     }

@@ -7,20 +7,22 @@ use std::collections::BTreeMap;
 
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder, TopicPath};
-use recollex_core::session::{stale_view, topic_findings};
+use recollex_core::session::{core_not_a_topic, stale_view, topic_findings};
 use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Severity, Summary, Verifier};
 use recollex_core::table::{FILE_TABLE, FileState, FileTable};
 use recollex_core::topic::{Check, TopicRef};
+use recollex_core::views::{CORE_FILE, CORE_TOPIC, hand_core_fault};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::log;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind, Stamp, StoreError};
 use crate::cache;
 use crate::convert;
+use crate::core_view;
 use crate::evidence::Archives;
 use crate::session::{self, Session};
 use crate::state::State;
-use crate::topics::Topics;
+use crate::topics::{Kept, Topics};
 use crate::tree::{self, Reader};
 use crate::troubles;
 use crate::update;
@@ -51,6 +53,7 @@ pub(crate) struct Survey {
     limits: Limits,
     depth: Depth,
     view: View,
+    kept: Kept,
     prefix: String,
     /// All files that are there were met, so that others are gone.
     whole: bool,
@@ -84,6 +87,7 @@ impl Survey {
         limits: &Limits,
         depth: Depth,
         mut files: FileTable,
+        kept: &Kept,
     ) -> Result<Self, StoreError> {
         let (mut entries, hidden) = view.split(prefix)?;
         if entries.is_empty() && !prefix.is_empty() {
@@ -99,6 +103,7 @@ impl Survey {
             limits: *limits,
             depth,
             view: view.clone(),
+            kept: kept.clone(),
             prefix: prefix.to_owned(),
             whole: prefix.is_empty(),
             tries: TRIES,
@@ -224,7 +229,7 @@ impl Survey {
         let files = self.files.over(cache::read_all(FILE_TABLE).unwrap_or_default(), &self.limits);
         if self.depth != Depth::Everything {
             // From a new listing, so that the revision is that of one state. What was read by now is known.
-            let Ok(again) = Self::start(&self.prefix, &self.view, &self.limits, self.depth, files) else {
+            let Ok(again) = Self::start(&self.prefix, &self.view, &self.limits, self.depth, files, &self.kept) else {
                 return false;
             };
             *self = Self { tries: self.tries, ..again };
@@ -277,7 +282,7 @@ impl Survey {
 
     /// What is wrong with topics depends on all of them, and on archives: it is found out from the table of what is known.
     fn look_at_topics(&mut self) {
-        let is_wanted = self.whole || self.prefix.split('/').next() == Some("topics");
+        let is_wanted = self.whole || matches!(self.prefix.split('/').next(), Some("topics" | CORE_FILE));
         if self.depth == Depth::Revision || !is_wanted {
             return;
         }
@@ -300,7 +305,7 @@ impl Survey {
             })
         };
         let archives = Archives::of(&self.view, &self.limits);
-        let mut topics = Topics::load(entries, &digest_of, &archives, &self.limits)?;
+        let mut topics = Topics::load(entries, &digest_of, &archives, &self.kept, &self.limits)?;
         if self.view.is_everything() {
             topics.save();
         }
@@ -326,6 +331,18 @@ impl Survey {
             topic_findings(check, &is_block, &loses).into_iter().for_each(|finding| self.verifier.tell(finding));
         }
         self.verifier.count_blocks(blocks);
+        let is_core_wanted = self.prefix.is_empty() || self.prefix == CORE_FILE;
+        let has_topic = topics.paths().any(|path| path.as_str() == CORE_TOPIC);
+        if is_core_wanted
+            && !has_topic
+            && let Some(text) = core_view::text(&self.view).unwrap_or_default()
+        {
+            let taken = |id: &str| !topics.table.topics_of(id).is_empty();
+            let state = core_view::state()?;
+            let fault = hand_core_fault(text.as_bytes(), state.as_ref(), &taken, &archives);
+            archives.check()?;
+            fault.iter().for_each(|fault| self.verifier.tell(core_not_a_topic(&text, fault)));
+        }
         Ok(())
     }
 

@@ -4,13 +4,16 @@
 //! Topics that have not changed are not read, and neither are archives. Knows files, digests and the table; what stands in
 //! a topic core's `topic` knows.
 
+use core::mem;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::TopicPath;
 use recollex_core::source::Limits;
 use recollex_core::table::{CommittedTopics, Save, TOPIC_TABLE, TopicNote, TopicTable};
+use recollex_core::views::RuntimeState;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind, Stamp, StoreError};
@@ -23,9 +26,42 @@ use crate::tree::{self, Piece, Reader};
 /// How often the topics are gone through again because archives changed what some of them say.
 const ROUNDS: u32 = 4;
 
+/// What a session keeps from one call to the next, so that it is neither read nor sorted again. Whatever others write
+/// meanwhile, it stays true: each statement of the table names the content of a file that it is about, and the order names the
+/// file that it was read from.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Rc<KeptHere>);
+
+#[derive(Default)]
+struct KeptHere {
+    table: RefCell<Option<TopicTable>>,
+    order: RefCell<Option<(Digest, RuntimeState)>>,
+}
+
+impl Kept {
+    /// The order that was read from a file with this digest. It is out of this place until it is kept again.
+    pub(crate) fn take_order(&self, digest: Digest) -> Option<RuntimeState> {
+        self.0.order.take().filter(|(of, _)| *of == digest).map(|(_, order)| order)
+    }
+
+    /// Keeps the order that a file with this digest says.
+    pub(crate) fn keep_order(&self, digest: Digest, order: RuntimeState) {
+        self.0.order.replace(Some((digest, order)));
+    }
+}
+
+impl Drop for Topics {
+    fn drop(&mut self) {
+        let table = mem::replace(&mut self.table, TopicTable::new(&Limits::default()));
+        self.kept.0.table.replace(Some(table));
+    }
+}
+
 /// All topics of a workspace, hidden ones included: what is unique must be so among all. Who shows something asks the view.
 pub(crate) struct Topics {
     pub(crate) table: TopicTable,
+    /// Where the table goes for the next call.
+    kept: Kept,
     files: BTreeMap<TopicPath, File>,
     /// The first thing that went wrong while a text was read for somebody who can only be told that there is none.
     failed: RefCell<Option<wit::Error>>,
@@ -44,13 +80,15 @@ impl Topics {
         entries: impl IntoIterator<Item = Entry>,
         digest_of: &dyn Fn(&str) -> Option<Digest>,
         archives: &Archives,
+        kept: &Kept,
         limits: &Limits,
     ) -> Result<Self, wit::Error> {
-        let table = TopicTable::load(cache::read_all(TOPIC_TABLE).unwrap_or_default(), limits);
+        let table = kept.0.table.take();
+        let table = table.unwrap_or_else(|| TopicTable::load(cache::read_all(TOPIC_TABLE).unwrap_or_default(), limits));
         let files = entries.into_iter().filter(tree::is_file);
         let files = files
             .filter_map(|entry| Some((TopicPath::parse(&entry.path).ok()?, File { entry, text: OnceCell::new() })));
-        let mut topics = Self { table, files: files.collect(), failed: RefCell::default() };
+        let mut topics = Self { table, kept: kept.clone(), files: files.collect(), failed: RefCell::default() };
         topics.drop_gone();
         let unknown: Vec<TopicPath> = topics
             .files

@@ -133,6 +133,8 @@ struct Write {
     expect: Expect,
     /// None: the file goes.
     content: Option<String>,
+    /// Of the content.
+    digest: Option<Digest>,
 }
 
 /// A change, ready to be committed.
@@ -180,7 +182,8 @@ impl<'s> Ground<'s> {
         // Everything counts for what is unique and for what the views say, whoever asks.
         let archives = Archives::of(&View::of(Tier::Owner)?, &session.settings.limits());
         let digest_of = |path: &str| state.digest_of(path);
-        let mut topics = Topics::load(state.topics(), &digest_of, &archives, &session.settings.limits())?;
+        let mut topics =
+            Topics::load(state.topics(), &digest_of, &archives, &session.kept, &session.settings.limits())?;
         topics.save();
         // What the caller may rest something on is what they see.
         let archives = if view.is_everything() { archives } else { Archives::of(&view, &session.settings.limits()) };
@@ -336,18 +339,19 @@ impl<'s> Ground<'s> {
         archive: &ArchivePlan,
     ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
         let evidence = WithQuoted::new(&archive.records, &self.archives);
-        let mut order = self.order()?;
-        let covered = order.cover(&self.topics.table);
+        // The views are of these topics, so that each of their units has a number.
+        let order = self.order()?;
         let changed = topics.iter().map(|(path, text)| (path.clone(), text.as_deref())).collect();
         let limits = self.session.settings.views;
         let mut derivation = Derivation::of_change(&self.topics.table, changed, &evidence, &order, limits);
-        if covered || !archive.changes.is_empty() {
+        if !archive.changes.is_empty() {
             derivation = derivation.with_core();
         }
         let mut text = |path: &TopicPath| self.topics.text(path).map(Cow::Borrowed);
         let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
         let derived = self.derived(derived)?;
         let writes = self.writes(&derived)?;
+        self.keep_order(order, &derived, &writes);
         Ok((derived.notes, writes))
     }
 
@@ -358,7 +362,8 @@ impl<'s> Ground<'s> {
         archive: &ArchivePlan,
     ) -> Result<(Vec<TopicNote>, Vec<Write>), wit::Error> {
         let evidence = WithQuoted::new(&archive.records, &self.archives);
-        let order = self.order()?;
+        let mut order = self.order()?;
+        order.cover(&self.topics.table);
         let mut table = self.topics.table.clone();
         let note = |(path, text): (&TopicPath, &Option<String>)| match text {
             Some(text) => TopicNote::read(path, text, &evidence),
@@ -374,6 +379,7 @@ impl<'s> Ground<'s> {
         let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
         let derived = self.derived(derived)?;
         let writes = self.writes(&derived)?;
+        self.keep_order(order, &derived, &writes);
         Ok((notes, writes))
     }
 
@@ -386,7 +392,21 @@ impl<'s> Ground<'s> {
 
     /// In which order claims were made, as far as that is written down.
     fn order(&self) -> Result<RuntimeState, wit::Error> {
-        Ok(RuntimeState::read(&self.runtime_state()?.unwrap_or_default()))
+        let digest = self.state.digest_of(RUNTIME_FILE.1);
+        match digest.and_then(|digest| self.session.kept.take_order(digest)) {
+            Some(order) => Ok(order),
+            None => Ok(RuntimeState::read(&self.runtime_state()?.unwrap_or_default())),
+        }
+    }
+
+    /// Keeps what the file says, or will say once this is committed.
+    fn keep_order(&self, mut order: RuntimeState, derived: &Derived, writes: &[Write]) {
+        order.extend_ids(derived.created.iter().map(String::as_str));
+        let is_file = |write: &&Write| matches!(write.area, Area::Runtime) && write.path == RUNTIME_FILE.0;
+        let written = writes.iter().find(is_file).map(|write| write.digest);
+        if let Some(digest) = written.unwrap_or_else(|| self.state.digest_of(RUNTIME_FILE.1)) {
+            self.session.kept.keep_order(digest, order);
+        }
     }
 
     /// What derived files come to be. Some of them may be so already.
@@ -407,7 +427,7 @@ impl<'s> Ground<'s> {
 
     /// Whether a file is something else than it shall be.
     fn is_changed(&self, write: &Write) -> bool {
-        !self.state.is(write.area, &write.path, write.content.as_deref().map(digest_of))
+        !self.state.is(write.area, &write.path, write.digest)
     }
 
     /// Content of the runtime directory's file; none if there is none, or nobody can read it.
@@ -429,7 +449,8 @@ impl<'s> Ground<'s> {
             Some(stamp) => Expect::Same(stamp.clone()),
             None => Expect::Absent,
         };
-        Write { area, path: path.to_owned(), expect, content }
+        let digest = content.as_deref().map(digest_of);
+        Write { area, path: path.to_owned(), expect, content, digest }
     }
 
     /// Remembers of which state the views are.
@@ -471,10 +492,9 @@ impl Prepared<'_> {
         let limits = ground.session.settings.limits();
         let mut stamps = committed.stamps.into_iter();
         for (write, stamp) in writes.iter().zip(stamps.by_ref().take(writes.len())) {
-            let root = write.content.as_deref().map(digest_of);
             let name = ground.state.name(write.area, &write.path);
-            ground.state.now(name, root);
-            if let (Some(root), Some(stamp)) = (root, stamp) {
+            ground.state.now(name, write.digest);
+            if let (Some(root), Some(stamp)) = (write.digest, stamp) {
                 let state = FileState { root, frames: 0, legacy_records: 0, clean: true };
                 ground.state.files.note(name, &tree::version(&stamp), state);
             }

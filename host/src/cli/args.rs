@@ -161,8 +161,13 @@ pub enum Verb {
     Timeline(Timeline),
     /// What a claim rests on: who said what it cites, when, and whether that may be built on
     Why(Why),
-    /// List files
+    /// List files; with `--blocks`, what topics say
     Browse(Browse),
+    /// Blocks that another program's task refers to, as they read now, for its prompt
+    ///
+    /// Reads a JSON list of `{"workspace_id","memory_id"}`, at most 16. All of them are shown, or none: exit code 1 where one
+    /// leads to no block, 2 where one leads into another workspace. `browse --blocks` shows what there is to refer to.
+    References(References),
     /// The part of memory that every prompt holds: `core.md`
     ///
     /// Exit code 1: there is none.
@@ -506,9 +511,29 @@ pub struct Browse {
     /// Only below this path of the workspace
     #[arg(default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// At most this many files
+    /// At most this many files, or blocks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max: Option<u32>,
+    /// List the blocks of topics: of each its id, its headings and how it begins
+    #[arg(long)]
+    pub blocks: bool,
+    /// Only blocks of which an id, the path or the text contains this
+    #[arg(long = "match", value_name = "TEXT", requires = "blocks")]
+    pub matching: Option<String>,
+}
+
+/// `recollex references`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  echo '[{\"workspace_id\":\"w-0a1b2c3d\",\"memory_id\":\"k3x9q2ab\"}]' | recollex references --max-chars 2000")]
+pub struct References {
+    /// The list; `-` or nothing: stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// How many characters the text may have; the blocks share them [default: the setting `references.chars`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_chars: Option<u32>,
 }
 
 /// `recollex promote`

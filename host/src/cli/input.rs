@@ -2,7 +2,9 @@
 //!
 //! Knows streams. Must not know what comes through them.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 
@@ -20,6 +22,33 @@ pub fn stdin() -> Result<io::Stdin, Failure> {
             .next("name a file, or give the input on stdin"));
     }
     Ok(stdin)
+}
+
+/// All of a file, or of stdin (no file, or `-`), as text, and what to call it. `what` names it in words.
+///
+/// # Errors
+/// It cannot be read, is longer than `bytes_max`, or is not UTF-8: then with the line.
+pub fn whole(file: Option<&Path>, what: &str, bytes_max: u64) -> Result<(String, String), Failure> {
+    let file = file.filter(|path| *path != Path::new("-"));
+    let name = file.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
+    let mut bytes = Vec::new();
+    let read = match file {
+        Some(file) => File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes)),
+        None => stdin()?.take(bytes_max + 1).read_to_end(&mut bytes),
+    };
+    read.map_err(|error| Failure::io(&format!("read the {what}"), Path::new(&name), &error))?;
+    if bytes.len() as u64 > bytes_max {
+        let message = format!("the {what} may have at most {bytes_max} bytes");
+        return Err(Failure::usage("unreadable-input", message).at_path(name).next("give less at a time"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((text, name)),
+        Err(error) => {
+            let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+            let line = valid.filter(|byte| **byte == b'\n').count() as u64 + 1;
+            Err(Failure::usage("invalid-utf8", format!("the {what} is not UTF-8")).at_path(name).at_line(line))
+        }
+    }
 }
 
 /// Whether this is what the runtime opens in place of a stdin that is closed: the null device, for reading and writing.

@@ -24,9 +24,11 @@ mod input;
 mod output;
 mod paths;
 mod promote;
+mod references;
 mod restore;
 mod search;
 mod status;
+mod structure;
 mod terminal;
 mod timeline;
 mod turns;
@@ -121,7 +123,9 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Grep(args) => grep::run(args, context),
         Verb::Timeline(args) => timeline::run(args, context),
         Verb::Why(args) => why::run(args, context),
+        Verb::Browse(args) if args.blocks => structure::run(args, context),
         Verb::Browse(args) => browse::run(args, context),
+        Verb::References(args) => references::run(args, context),
         Verb::Core => core::run(context),
         Verb::Update(args) => update::run(args, context),
         Verb::Promote(args) => promote::run(args, context),

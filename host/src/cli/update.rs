@@ -1,9 +1,6 @@
 //! `recollex update`: changes topics; and what `verify --fix` says of what it put in order.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
 use recollex::workspace::{Draft, GivenId, Provenance, UpdateOptions, Updated};
 use serde::Serialize;
@@ -33,7 +30,7 @@ struct Document<'a> {
 
 /// Runs the verb.
 pub fn run(args: &Update, context: &Context) -> Result<Exit, Failure> {
-    let request = read(args.file.as_deref())?;
+    let (request, _) = input::whole(args.file.as_deref(), "request", REQUEST_BYTES_MAX)?;
     let mut session = context.session()?;
     let options = UpdateOptions {
         provenance: Some(Provenance {
@@ -99,26 +96,4 @@ fn diff(drafts: &[Draft]) -> String {
         text.push_str(&diff.unified_diff().header(&old, &new).to_string());
     }
     text
-}
-
-/// The request, whole.
-fn read(file: Option<&Path>) -> Result<String, Failure> {
-    let name = file.filter(|path| *path != Path::new("-"));
-    let path = name.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
-    let failed = |error: &std::io::Error| Failure::io("read the request", Path::new(&path), error);
-    let mut bytes = Vec::new();
-    let read = match name {
-        Some(name) => File::open(name).and_then(|file| file.take(REQUEST_BYTES_MAX + 1).read_to_end(&mut bytes)),
-        None => input::stdin()?.take(REQUEST_BYTES_MAX + 1).read_to_end(&mut bytes),
-    };
-    read.map_err(|error| failed(&error))?;
-    if bytes.len() as u64 > REQUEST_BYTES_MAX {
-        let message = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
-        return Err(Failure::usage("unreadable-input", message).at_path(path).next("make several requests of it"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let line =
-            error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|byte| **byte == b'\n').count();
-        Failure::usage("invalid-utf8", "the request is not UTF-8").at_path(path.clone()).at_line(line as u64 + 1)
-    })
 }

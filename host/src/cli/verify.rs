@@ -78,6 +78,10 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
             verify_workspace(context, &mut session, "", &mut report)
         }
         Target::Inside(prefix) => verify_workspace(context, &mut session, &prefix, &mut report),
+        Target::Part(root, path) => {
+            session = context.open(&runtime, &root)?;
+            verify_workspace(context, &mut session, &path, &mut report)
+        }
     };
     // A document that has begun is ended, so that a reader gets the findings up to here; the error follows on stderr.
     let outcome = match outcome {
@@ -149,6 +153,8 @@ enum Target {
     Directory(PathBuf),
     /// A part of this call's workspace; empty: all.
     Inside(String),
+    /// A topic, or `core.md`, of another one: its root, and the path there.
+    Part(PathBuf, String),
 }
 
 /// What a file is called.
@@ -188,17 +194,44 @@ fn target(args: &Verify, context: &Context) -> Result<Target, Failure> {
     }
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(Target::Directory(path.clone())),
+        Ok(_)
+            if given.is_none()
+                && let Some(target) = among_topics(path, &context.setup.workspace) =>
+        {
+            Ok(target)
+        }
         Ok(_) => Ok(Target::File(path.clone(), given.map_or_else(|| Name::of(path), Name::plain))),
         Err(error) => {
             // Not from here: perhaps a path within the workspace, as findings and listings show them.
             let there = context.setup.workspace.join(path);
             match (path.to_str().filter(|_| path.is_relative()), there.metadata()) {
                 (Some(inside), Ok(metadata)) if metadata.is_dir() => Ok(Target::Inside(inside.to_owned())),
+                (Some(inside), Ok(_)) if is_of_topics(inside) => Ok(Target::Inside(inside.to_owned())),
                 (Some(inside), Ok(_)) => Ok(Target::File(there, Name::plain(given.unwrap_or(inside)))),
                 _ => Err(Failure::io("read what is to be verified", path, &error)),
             }
         }
     }
+}
+
+/// Whether a path within a workspace is that of something whose faults depend on other files: links lead to blocks of other
+/// topics and to records.
+fn is_of_topics(path: &str) -> bool {
+    path == "core.md" || path.strip_prefix("topics/").is_some_and(|rest| rest.ends_with(".md"))
+}
+
+/// A file on this machine as part of the workspace it lies in, if it is a topic there: the files around it decide what is wrong
+/// with it. A directory is taken for a workspace if it has a runtime directory or evidence.
+fn among_topics(file: &Path, workspace: &Path) -> Option<Target> {
+    let file = std::path::absolute(file).ok()?;
+    let root = file.ancestors().skip(1).find(|root| {
+        let inside = file.strip_prefix(root).ok().and_then(Path::to_str);
+        inside.is_some_and(is_of_topics)
+            && ["sources", ".scriptorium", ".nativemem"].iter().any(|name| root.join(name).is_dir())
+    })?;
+    let inside = file.strip_prefix(root).ok()?.to_str()?.to_owned();
+    let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    Some(if is_same(root, workspace) { Target::Inside(inside) } else { Target::Part(root.to_owned(), inside) })
 }
 
 /// Checks a workspace, or what lies below `prefix`.
@@ -458,5 +491,27 @@ mod tests {
         assert_eq!(value["counts"]["frames"], 52);
         assert_eq!(value["findings"][1]["severity"], "error");
         assert_eq!(value["findings"][0]["line"], 7);
+    }
+
+    #[test]
+    fn a_topic_is_checked_in_its_workspace() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("memory");
+        for directory in ["sources", "topics/a"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        let at = |path: &str| among_topics(&root.join(path), parent.path());
+        let inside = |path: &str| match at(path) {
+            Some(Target::Part(found, inside)) if found == root => Some(inside),
+            _ => None,
+        };
+        assert_eq!(inside("topics/a/tea.md").as_deref(), Some("topics/a/tea.md"));
+        assert_eq!(inside("core.md").as_deref(), Some("core.md"));
+        assert!(at("sources/p/_v2/t.md").is_none() && at("topics/tea.txt").is_none());
+        assert!(
+            matches!(among_topics(&root.join("topics/b.md"), &root), Some(Target::Inside(path)) if path == "topics/b.md")
+        );
+        // A loose file of such a name belongs to nothing.
+        assert!(among_topics(&parent.path().join("elsewhere/topics/a.md"), &root).is_none());
     }
 }

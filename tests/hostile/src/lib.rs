@@ -34,10 +34,11 @@ use std::mem;
 
 use bindings::exports::later_interface;
 use bindings::exports::recollex::memory::workspace::{
-    Account, Answer, Archived, Audience, AudienceChange, CoreView, Error, Excerpt, Finding, GrepQuery, Guest,
-    GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing, Initialised,
-    Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query, Report, Session, Status,
-    TimelinePage, Turn, UnpairedMessage, UpdateOptions, Updated, Verification,
+    Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Error, Excerpt, Finding, GrepQuery,
+    Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing,
+    Initialised, Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query,
+    ReferencedBlocks, Report, Session, Status, StructurePage, TimelinePage, Turn, UnpairedMessage, UpdateOptions,
+    Updated, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -247,6 +248,20 @@ impl GuestSession for HostileSession {
 
     fn why(&self, _block: String) -> Result<Account, Error> {
         Err(unknown("why"))
+    }
+
+    fn structure(
+        &self,
+        _prefix: String,
+        _matching: String,
+        _cursor: Option<String>,
+        _max: u32,
+    ) -> Result<StructurePage, Error> {
+        Err(unknown("structure"))
+    }
+
+    fn references(&self, _references: Vec<BlockReference>, _max_chars: u32) -> Result<ReferencedBlocks, Error> {
+        Err(unknown("references"))
     }
 
     fn search(&self, _query: Query) -> Result<Answer, Error> {

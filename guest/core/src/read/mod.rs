@@ -4,7 +4,7 @@
 //! - [`select`] takes from a file its first lines, a section, or a block with the footnotes it cites;
 //! - [`Grep`] finds lines, by text or by a regular expression, in time in proportion to what it looks through;
 //! - [`timeline_of`] is what a topic says of days;
-//! - [`structure`] lists the blocks of topics;
+//! - [`listed`] and [`structure`] list the blocks of topics;
 //! - [`resolve`] and [`render`] are for other programs that keep references to blocks;
 //! - [`why`] says what a claim rests on.
 //!
@@ -25,7 +25,7 @@ pub use grep::{Found, Grep, GrepLimits, Matches, Pattern, PatternOptions};
 pub use lines::lines;
 pub use references::{BlockReference, REFERENCES_MAX, ReferencedBlock, referable, render, resolve};
 pub use section::{Excerpt, Mode, Selection, part, select};
-pub use structure::structure;
+pub use structure::{ListedBlock, listed, structure};
 pub use timeline::{TimelineEntry, sort_timeline, timeline_of};
 pub use why::{Because, Evidence, LinkedFrom, Records, Why, why};
 

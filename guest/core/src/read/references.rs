@@ -1,5 +1,6 @@
 //! References to blocks that other programs keep with their tasks.
 
+use super::structure::is_about;
 use super::{ReadFault, first_chars};
 use crate::ids::{EvidenceTime, is_label_byte};
 use crate::text::{caseless, collapse_whitespace};
@@ -50,21 +51,30 @@ impl BlockReference {
             Value::Array(given) => given,
             _ => return Err(ReadFault::MalformedReference(1)),
         };
+        let field = |value: &Value, name| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self::take(given.iter().map(|value| Some((field(value, "workspace_id")?, field(value, "memory_id")?))))
+    }
+
+    /// The same of pairs of a workspace's id and a block's.
+    ///
+    /// # Errors
+    /// As [`BlockReference::read`].
+    pub fn of_pairs(pairs: Vec<(String, String)>) -> Result<Vec<Self>, ReadFault> {
+        Self::take(pairs.into_iter().map(Some))
+    }
+
+    fn take(given: impl ExactSizeIterator<Item = Option<(String, String)>>) -> Result<Vec<Self>, ReadFault> {
         if given.len() > REFERENCES_MAX {
             return Err(ReadFault::TooManyReferences);
         }
         let mut references: Vec<Self> = Vec::new();
-        for (number, value) in (1..).zip(given) {
-            let field = |name| value.get(name).and_then(Value::as_str);
-            let (Some(workspace_id), Some(memory_id)) = (field("workspace_id"), field("memory_id")) else {
-                return Err(ReadFault::MalformedReference(number));
-            };
-            let is_id =
-                !memory_id.is_empty() && memory_id.len() <= ID_CHARS_MAX && memory_id.bytes().all(is_label_byte);
-            if !is_id {
+        for (number, pair) in (1..).zip(given) {
+            let is_id = |id: &str| !id.is_empty() && id.len() <= ID_CHARS_MAX && id.bytes().all(is_label_byte);
+            let (workspace_id, memory_id) = pair.ok_or(ReadFault::MalformedReference(number))?;
+            if !is_id(&memory_id) {
                 return Err(ReadFault::MalformedReference(number));
             }
-            let reference = Self { workspace_id: workspace_id.to_owned(), memory_id: memory_id.to_owned() };
+            let reference = Self { workspace_id, memory_id };
             if !references.contains(&reference) {
                 references.push(reference);
             }
@@ -105,10 +115,7 @@ pub fn resolve(
 /// `limit`, and at least 1.
 pub fn referable(units: &[Unit], workspace_id: &str, query: &str, limit: usize) -> Vec<ReferencedBlock> {
     let query = caseless(query);
-    let is_meant = |unit: &&Unit| {
-        let texts = [unit.id.as_str(), unit.topic.below_topics(), &unit.content];
-        query.is_empty() || texts.iter().any(|text| caseless(text).contains(&query))
-    };
+    let is_meant = |unit: &&Unit| is_about([unit.id.as_str(), unit.topic.below_topics(), &unit.content], &query);
     units.iter().filter(is_meant).take(limit.max(1)).map(|unit| referenced(workspace_id, unit)).collect()
 }
 

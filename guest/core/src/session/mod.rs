@@ -9,6 +9,6 @@ mod window;
 mod workspace_id;
 
 pub use settings::{Backend, Caller, Expected, SettingError, Settings};
-pub use topics::{stale_view, topic_findings};
+pub use topics::{core_not_a_topic, stale_view, topic_findings};
 pub use window::{LineWindow, Shown};
 pub use workspace_id::WorkspaceId;

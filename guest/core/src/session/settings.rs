@@ -51,6 +51,10 @@ pub struct Settings {
     pub get_bytes: u64,
     /// `browse.files`: files one listing shows where the caller does not say.
     pub browse_files: u64,
+    /// `browse.blocks`: blocks one listing of topics shows where the caller does not say.
+    pub browse_blocks: u64,
+    /// `references.chars`: characters in which blocks that are referred to are shown, where the caller does not say.
+    pub references_chars: u64,
     /// `grep.matches`: matching lines one search within lines shows where the caller does not say.
     pub grep_matches: u64,
     /// `grep.context-max`: lines it shows before and after each, at most.
@@ -210,6 +214,8 @@ const NUMBERS: &[Number] = &[
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
+    Number { name: "browse.blocks", default: 500, range: (1, 100_000), field: |s| &mut s.browse_blocks },
+    Number { name: "references.chars", default: 8000, range: (1, 1_000_000), field: |s| &mut s.references_chars },
     Number { name: "grep.matches", default: 50, range: (1, 100_000), field: |s| &mut s.grep_matches },
     Number { name: "grep.context-max", default: 20, range: (0, 1000), field: |s| &mut s.grep_context },
     Number { name: "grep.line-chars", default: 300, range: (16, MIB), field: |s| &mut s.grep_line_chars },
@@ -299,6 +305,8 @@ impl Default for Settings {
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,
+            browse_blocks: 0,
+            references_chars: 0,
             grep_matches: 0,
             grep_context: 0,
             grep_line_chars: 0,

@@ -4,7 +4,8 @@
 
 use crate::source::{Finding, FindingCode, Severity};
 use crate::text::excerpt;
-use crate::topic::Check;
+use crate::topic::{Check, Fault};
+use crate::views::{CORE_FILE, CORE_TOPIC};
 
 /// What is wrong with a topic: what a strict reading refuses is a warning, for no evidence is out of reach by it, and the rest is
 /// worth knowing. `is_block` says whether any topic has a block of that id, and `taken` whether a topic that comes before has.
@@ -62,6 +63,26 @@ pub fn stale_view(path: &str) -> Finding {
             "this is made of topics, and they say something else by now. `verify --fix` makes it anew, and so does the \
                   next update"
                 .to_owned(),
+    }
+}
+
+/// A `core.md` of hand that is no topic, by its first fault (D28).
+#[must_use]
+pub fn core_not_a_topic(text: &str, fault: &Fault) -> Finding {
+    let line = text.lines().nth(fault.line.saturating_sub(1)).unwrap_or_default();
+    Finding {
+        code: FindingCode::CoreNotATopic.as_str(),
+        severity: FindingCode::CoreNotATopic.severity(),
+        path: Some(CORE_FILE.to_owned()),
+        line: Some(fault.line as u64),
+        subject: None,
+        excerpt: Some(excerpt(line.as_bytes())),
+        message: format!(
+            "this was written by hand and is no topic, so no prompt shows it: {}. {} Then the next update makes it \
+             `{CORE_TOPIC}`; or write that topic yourself",
+            fault.code.what().trim_end_matches('.'),
+            fault.code.remedy()
+        ),
     }
 }
 

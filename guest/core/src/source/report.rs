@@ -141,6 +141,8 @@ finding_codes! {
     DanglingBlockLink = "dangling-block-link", Warning;
     /// A derived file is not what its topics make of it.
     StaleView = "stale-view", Warning;
+    /// A `core.md` of hand that is no topic.
+    CoreNotATopic = "core-not-a-topic", Warning;
     /// A query has too many words; only its rarest were looked for.
     QueryTermsLeftOut = "query-terms-left-out", Info;
     /// An archive was given without its place in a workspace.

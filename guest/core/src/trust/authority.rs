@@ -136,6 +136,10 @@ verbs! {
     Why = "why" needs MemoryRead;
     /// Lists files.
     Browse = "browse" needs MemoryRead;
+    /// Lists blocks.
+    Structure = "structure" needs MemoryRead;
+    /// Shows blocks that another program refers to.
+    References = "references" needs MemoryRead;
     /// Checks files.
     Verify = "verify" needs MemoryRead;
 }

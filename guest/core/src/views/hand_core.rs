@@ -47,20 +47,10 @@ pub fn hand_written_core(
     archived: &dyn Fn(&SourceRef) -> bool,
     principal: Option<&str>,
 ) -> HandCore {
-    if state.is_some_and(|state| state.is_of(content)) {
-        return HandCore::Leave;
-    }
-    let (Ok(text), Ok(path)) = (core::str::from_utf8(content), TopicPath::parse(CORE_TOPIC)) else {
-        return HandCore::Leave;
-    };
-    if text.trim_matches(crate::text::is_whitespace).is_empty() {
-        return HandCore::Leave;
-    }
-    let topic = below_topics(text, &path);
-    let mut check = Check::new(path, TopicRef::parse(&topic), sources);
-    check.yield_to(taken);
-    let Some(fault) = check.first_strict().cloned() else {
-        return HandCore::Promote(topic);
+    let (text, fault) = match read(content, state, taken, sources) {
+        None => return HandCore::Leave,
+        Some(Ok(topic)) => return HandCore::Promote(topic),
+        Some(Err(read)) => read,
     };
     let id = Digest::of(content).hex_prefix(ID_DIGITS);
     if SourceRef::parse(&format!("{PROVIDER}/{THREAD}/{id}")).is_ok_and(|source| archived(&source)) {
@@ -81,6 +71,41 @@ pub fn hand_written_core(
         ..NewRecord::default()
     };
     HandCore::Archive { record: Box::new(record), fault }
+}
+
+/// Why `core.md`, where there is no `topics/core.md`, cannot become that, archived or not: its first fault; lines are those
+/// of the file. None: it can, it is ours, it holds nothing, or it is not UTF-8. As for [`hand_written_core`].
+pub fn hand_core_fault(
+    content: &[u8],
+    state: Option<&CoreState>,
+    taken: &dyn Fn(&str) -> bool,
+    sources: &dyn Sources,
+) -> Option<Fault> {
+    read(content, state, taken, sources)?.err().map(|(_, fault)| fault)
+}
+
+/// The topic that a `core.md` of hand is, or its text and its first fault. None: nobody has written anything by hand.
+fn read<'c>(
+    content: &'c [u8],
+    state: Option<&CoreState>,
+    taken: &dyn Fn(&str) -> bool,
+    sources: &dyn Sources,
+) -> Option<Result<String, (&'c str, Fault)>> {
+    if state.is_some_and(|state| state.is_of(content)) {
+        return None;
+    }
+    let text = core::str::from_utf8(content).ok()?;
+    let path = TopicPath::parse(CORE_TOPIC).ok()?;
+    if text.trim_matches(crate::text::is_whitespace).is_empty() {
+        return None;
+    }
+    let topic = below_topics(text, &path);
+    let mut check = Check::new(path, TopicRef::parse(&topic), sources);
+    check.yield_to(taken);
+    match check.first_strict().cloned() {
+        Some(fault) => Some(Err((text, fault))),
+        None => Some(Ok(topic)),
+    }
 }
 
 /// The text of a file in the workspace's own directory as it reads from a topic: the path of each link leads from there. The
@@ -148,6 +173,8 @@ mod tests {
             assert!(record.check(&Limits::default()).is_ok());
             let again = hand_written_core(text.as_bytes(), None, &|_| true, &(), &|_| true, None);
             assert_eq!(again, HandCore::Leave);
+            let told = hand_core_fault(text.as_bytes(), None, &|id| id == "taken", &());
+            assert_eq!(told.as_ref(), Some(&fault));
         }
     }
 
@@ -155,6 +182,7 @@ mod tests {
     fn what_says_nothing_or_is_ours_stays() {
         for content in [&b""[..], b" \n", b"\xff"] {
             assert_eq!(decide(content), HandCore::Leave);
+            assert_eq!(hand_core_fault(content, None, &|_| true, &()), None);
         }
         let path = TopicPath::parse(CORE_TOPIC).expect("a topic");
         let made = CoreCount::new(CoreDraft::new(&Check::new(path, TopicRef::parse(TOPIC), &()), &|_| true, 9), None)

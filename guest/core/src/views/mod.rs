@@ -27,7 +27,7 @@ mod timeline;
 pub use core_state::{CORE_STATE, CoreCount, CoreMade, CoreState, VOCABULARY};
 pub use core_view::{CORE_FILE, CORE_TOPIC, CoreDraft, CoreView};
 pub use derive::{ChangedTopic, Derivation, Derived, ViewLimits};
-pub use hand_core::{HandCore, hand_written_core};
+pub use hand_core::{HandCore, hand_core_fault, hand_written_core};
 pub use recent::recent_events;
 pub use relations::relations;
 pub use runtime::RuntimeState;
