@@ -27,6 +27,9 @@ const MAIL: &str = "recollex@localhost";
 /// signatures that somebody would have to type something for.
 const PLAIN: [&str; 6] = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"];
 
+/// Paths that are named in one call: with 4,096 bytes each they are less than Linux and macOS take as arguments.
+const ARGUMENTS_MAX: usize = 200;
+
 /// Variables that would lead git to another repository.
 const ELSEWHERE: [&str; 6] = [
     "GIT_DIR",
@@ -115,10 +118,13 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository whose top is the directory `root`, whether it is there or not.
+    /// The repository whose top is the directory `root`, whether it is there or not. A relative path counts from the current
+    /// directory of this moment.
     #[must_use]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), identity: OnceLock::new() }
+        // Git is run in that directory, where a relative path would lead elsewhere.
+        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        Self { root, identity: OnceLock::new() }
     }
 
     /// Whether there is one. A workspace somewhere within a repository is not recorded in it: that is somebody's project.
@@ -179,12 +185,14 @@ impl Repository {
 
     /// Those of the files that the repository has.
     fn tracked(&self, paths: &[&str]) -> Result<BTreeSet<String>, HistoryError> {
-        if paths.is_empty() {
-            return Ok(BTreeSet::new());
+        let mut tracked = BTreeSet::new();
+        // This one takes no paths from stdin, and a system takes only so many as arguments.
+        for some in paths.chunks(ARGUMENTS_MAX) {
+            let mut arguments = vec!["ls-files", "-z", "--"];
+            arguments.extend(some);
+            tracked.append(&mut split(&self.run("ls-files", &arguments, b"")?));
         }
-        let mut arguments = vec!["ls-files", "-z", "--"];
-        arguments.extend(paths);
-        Ok(split(&self.run("ls-files", &arguments, b"")?))
+        Ok(tracked)
     }
 
     fn run(&self, doing: &'static str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, HistoryError> {

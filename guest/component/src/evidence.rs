@@ -16,14 +16,20 @@ use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Entry, StoreError};
 use crate::convert;
 use crate::read::{self, RecordName};
+use crate::records::RecordTable;
 use crate::tree::{self, Reader};
 use crate::view::View;
+
+/// So many record tables are kept open: what topics cite lies close together, and one may take some hundred kilobytes.
+const TABLES_MAX: usize = 32;
 
 /// The archives that a caller sees.
 pub(crate) struct Archives {
     view: View,
     limits: Limits,
     entries: RefCell<BTreeMap<String, Option<Entry>>>,
+    /// The record tables of long archives, those asked about last; none: there is no sound one.
+    tables: RefCell<BTreeMap<String, Option<RecordTable>>>,
     /// Archives that were read whole: their records by anchor, and places of them by id.
     read: RefCell<BTreeMap<String, Whole>>,
     /// Files of numbered conversations, by number, those first that count first.
@@ -58,6 +64,7 @@ impl Archives {
             view: view.clone(),
             limits: *limits,
             entries: RefCell::default(),
+            tables: RefCell::default(),
             read: RefCell::default(),
             numbered: RefCell::default(),
             failed: RefCell::default(),
@@ -101,11 +108,17 @@ impl Archives {
             && entry.stamp.size >= ARCHIVE_BYTES_MIN
             && !self.read.borrow().contains_key(&entry.path)
         {
-            if let Some(record) = read::from_table(entry, name, &self.limits) {
-                return Some(Found::from(&record));
+            let mut tables = self.tables.borrow_mut();
+            if tables.len() >= TABLES_MAX && !tables.contains_key(&entry.path) {
+                tables.clear();
             }
-            if read::has_table(entry, &self.limits) {
-                return None;
+            let open = || RecordTable::open(&entry.path, &entry.stamp, &self.limits);
+            let table = tables.entry(entry.path.clone()).or_insert_with(open);
+            // One that is damaged further in says nothing of what is there: then the archive is read.
+            if let Some(table) = table
+                && let Some(found) = read::in_table(table, entry, name, &self.limits)
+            {
+                return found.map(|record| Found::from(&record));
             }
         }
         let mut read = self.read.borrow_mut();

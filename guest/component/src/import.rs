@@ -85,7 +85,7 @@ impl wit::GuestImporting for Importing {
         let mut state = self.0.borrow_mut();
         let is_over = state.finished;
         let taken = state.run(|import, sink| if is_over { Ok(()) } else { import.finish(sink) }, true);
-        state.finished = taken.is_ok();
+        state.finished = taken.is_ok() && state.keeper.owed.is_none();
         if !is_over {
             state.keeper.save();
         }

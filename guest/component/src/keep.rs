@@ -91,9 +91,6 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], settings: &Settings, fi
     let mut stamps = stamps.iter();
     let mut plans = Vec::with_capacity(planned.len());
     for (plan, mut archives) in planned {
-        if plan.changes.is_empty() {
-            archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
-        }
         let added = added(&plan);
         let contents = match plan.changes.iter().any(Archive::is_long) {
             true => plan.records.iter().map(|kept| (kept.id.as_str(), kept.content)).collect(),
@@ -108,6 +105,8 @@ fn kept(planned: Vec<Planned>, stamps: &[Option<Stamp>], settings: &Settings, fi
                 archive.keep_added(change, stamp, records, &contents, &limits, files);
             }
         }
+        // To those that are left nothing was added.
+        archives.values().for_each(|archive| archive.keep_unchanged(&limits, files));
         plans.push(plan);
     }
     plans
@@ -165,6 +164,7 @@ pub(crate) fn plan(
     Ok((plan, archives))
 }
 
+/// What a commit does to an archive that gains something: it must be the version that was looked at.
 pub(crate) fn append(change: &Change, archive: Option<&Archive>) -> StoreChange {
     StoreChange {
         area: Area::Tree,
@@ -198,10 +198,12 @@ fn append_lines(change: &BranchChange) -> Result<StoreChange, StoreError> {
     Ok(StoreChange { area: Area::Tree, path: change.path.clone(), expect, edit })
 }
 
+/// The commit's line for people.
 fn into(conversations: usize) -> String {
     format!("into {conversations} {}", if conversations == 1 { "conversation" } else { "conversations" })
 }
 
+/// What a caller is told of a turn.
 pub(crate) fn archived(kept: Kept) -> wit::ArchivedTurn {
     let (outcome, digests) = match kept.outcome {
         Outcome::Archived => (wit::Outcome::Archived, None),

@@ -1,4 +1,7 @@
 //! What `get` and `browse` show.
+//!
+//! Knows which files a name may lead to, and how to fetch a record or lines of them. Which lines fit a window, and what a
+//! record is, core says; what the caller sees, the view.
 
 use std::cell::Cell;
 
@@ -258,11 +261,6 @@ pub(crate) fn look_for(
     Ok((found, is_damaged))
 }
 
-/// Whether a sound record table speaks of this version of an archive.
-pub(crate) fn has_table(entry: &Entry, limits: &Limits) -> bool {
-    RecordTable::open(&entry.path, &entry.stamp, limits).is_some()
-}
-
 /// Hands on every record of an archive, mentions left out.
 pub(crate) fn all(entry: &Entry, limits: &Limits, mut each: impl FnMut(&Record)) -> Result<(), wit::Error> {
     if is_v2_path(&entry.path) {
@@ -282,15 +280,27 @@ pub(crate) fn all(entry: &Entry, limits: &Limits, mut each: impl FnMut(&Record))
 }
 
 /// The record, if the record table leads to it. Whatever is wrong with the table, a scan finds out the truth.
-pub(crate) fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Record> {
-    let prefix = name.key()?;
-    let row = RecordTable::open(&entry.path, &entry.stamp, limits)?.find(&prefix)??;
+fn from_table(entry: &Entry, name: &RecordName, limits: &Limits) -> Option<Record> {
+    let mut table = RecordTable::open(&entry.path, &entry.stamp, limits)?;
+    in_table(&mut table, entry, name, limits).flatten()
+}
+
+/// The record of that name, as this table of the archive knows it; the inner none: the archive has no such record. The
+/// outer none: the table is damaged, or what it leads to could not be read, so that nothing is known.
+pub(crate) fn in_table(
+    table: &mut RecordTable,
+    entry: &Entry,
+    name: &RecordName,
+    limits: &Limits,
+) -> Option<Option<Record>> {
+    let Some(prefix) = name.key() else { return Some(None) };
+    let Some(row) = table.find(&prefix)? else { return Some(None) };
     let mut found = None;
     let mut keep = |frame: &FrameRef<'_>| {
         found = name.names(&entry.path, RecordRef::Frame(frame)).then(|| Record::new(&entry.path, frame))
     };
     records::read_frame(&entry.path, &entry.stamp, &row, limits, &mut keep).ok()?;
-    found
+    found.map(Some)
 }
 
 /// Hands frames on until `more` says no, and reads no further. Whether the archive is damaged, if it was read to its end.

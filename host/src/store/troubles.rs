@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::ground::{Way, descend};
 use super::path::{self, fold, hidden};
-use super::{Area, Directory, JournalState, KeptEdit, StoreError, Trouble, disk, place};
+use super::{Area, Directory, JournalState, KeptEdit, StoreError, Trouble, disk, journal, place};
 use crate::lock::{FileLock, Lock as _};
 
 /// What OpenProgram moves files to while it installs new ones, in the workspace's root.
@@ -71,7 +71,7 @@ impl Directory {
                     .to_owned(),
             ),
         };
-        let path = Some(format!("{}/recollex/journal", place::runtime_of(self.root())));
+        let path = Some(format!("{}/{}/{}", place::runtime_of(self.root()), path::OWN, journal::NAME));
         Ok(Some(Trouble { code, path, message }))
     }
 

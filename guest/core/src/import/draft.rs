@@ -240,7 +240,40 @@ impl Draft {
         conversation
     }
 
+    /// Fills in the records, in their order, and what is to be said of them. `repeats`: nodes that were taken out.
     fn records(&mut self, repeats: &[Repeat], conversation: &mut Conversation, options: &Options, limits: &Limits) {
+        let sizes = self.check_turns(conversation, options, limits);
+        let source_id = |id: &str| {
+            let message = part(id, Part::Message).unwrap_or_default();
+            format!("{}/{}/{message}", conversation.provider, conversation.thread)
+        };
+        conversation.repeated = repeats.iter().filter(|repeat| repeat.is_same).count() as u64;
+        let mut differs = BTreeSet::new();
+        for Repeat { id, .. } in repeats.iter().filter(|repeat| !repeat.is_same) {
+            differs.insert(source_id(id));
+        }
+        conversation.differs.extend(differs);
+
+        let (planned, branches) = planned(&self.nodes, self.main.as_deref());
+        conversation.branches = branches;
+        conversation.records.reserve_exact(planned.len());
+        for (ordinal, (at, after)) in (0..).zip(planned) {
+            let Some(node) = self.nodes.get_mut(at) else { continue };
+            let Some(turn) = node.turn.take() else { continue };
+            let mut record = NewRecord {
+                provider: conversation.provider.clone(),
+                thread: conversation.thread.clone(),
+                ordinal,
+                after,
+                ..NewRecord::default()
+            };
+            fill(&mut record, turn, &node.id, options);
+            conversation.records.push(Imported { record, bytes: sizes.get(at).copied().unwrap_or_default() });
+        }
+    }
+
+    /// Checks each turn as the record it will be, and takes out what is refused. How many bytes the record of each node takes.
+    fn check_turns(&mut self, conversation: &Conversation, options: &Options, limits: &Limits) -> Vec<u64> {
         let mut blank = NewRecord {
             provider: conversation.provider.clone(),
             thread: conversation.thread.clone(),
@@ -264,65 +297,35 @@ impl Draft {
             };
             sizes.push(bytes);
         }
-        let source_id = |id: &str| {
-            let message = part(id, Part::Message).unwrap_or_default();
-            format!("{}/{}/{message}", conversation.provider, conversation.thread)
-        };
-        conversation.repeated = repeats.iter().filter(|repeat| repeat.is_same).count() as u64;
-        let mut differs = BTreeSet::new();
-        for Repeat { id, .. } in repeats.iter().filter(|repeat| !repeat.is_same) {
-            differs.insert(source_id(id));
-        }
-        conversation.differs.extend(differs);
-
-        let mut previous = None;
-        let items: Vec<Item<'_>> = self
-            .nodes
-            .iter()
-            .map(|node| {
-                let link = match (&node.parent, previous.replace(node.id.as_str())) {
-                    (Parent::Start, _) => Link::Start,
-                    (Parent::Previous, None) => Link::Before,
-                    (Parent::Previous, Some(id)) => Link::Node(id),
-                    (Parent::Node(id), _) => Link::Node(id),
-                };
-                Item { id: &node.id, link, kept: node.turn.is_some() }
-            })
-            .collect();
-        let ordered = tree::order(&items, self.main.as_deref());
-        conversation.branches = ordered.ends;
-        let name = |id: &str| part(id, Part::Message).unwrap_or_default().into_owned();
-        let planned: Vec<(usize, Predecessor)> = ordered
-            .order
-            .into_iter()
-            .map(|(at, behind)| {
-                let after = match behind {
-                    Behind::Start => Predecessor::Start,
-                    Behind::Before => Predecessor::Before,
-                    Behind::Place(up) => {
-                        items.get(up).map_or(Predecessor::Start, |item| Predecessor::Record(name(item.id)))
-                    }
-                    Behind::Elsewhere(id) => Predecessor::Record(name(id)),
-                };
-                (at, after)
-            })
-            .collect();
-        drop(items);
-        conversation.records.reserve_exact(planned.len());
-        for (ordinal, (at, after)) in (0..).zip(planned) {
-            let Some(node) = self.nodes.get_mut(at) else { continue };
-            let Some(turn) = node.turn.take() else { continue };
-            let mut record = NewRecord {
-                provider: conversation.provider.clone(),
-                thread: conversation.thread.clone(),
-                ordinal,
-                after,
-                ..NewRecord::default()
-            };
-            fill(&mut record, turn, &node.id, options);
-            conversation.records.push(Imported { record, bytes: sizes.get(at).copied().unwrap_or_default() });
-        }
+        sizes
     }
+}
+
+/// Places of the nodes that are kept, in their order, each with what its record comes behind; and how many branches end.
+fn planned(nodes: &[Node], main: Option<&str>) -> (Vec<(usize, Predecessor)>, u64) {
+    let mut previous = None;
+    let items: Vec<Item<'_>> = nodes
+        .iter()
+        .map(|node| {
+            let link = match (&node.parent, previous.replace(node.id.as_str())) {
+                (Parent::Start, _) => Link::Start,
+                (Parent::Previous, None) => Link::Before,
+                (Parent::Previous, Some(id)) => Link::Node(id),
+                (Parent::Node(id), _) => Link::Node(id),
+            };
+            Item { id: &node.id, link, kept: node.turn.is_some() }
+        })
+        .collect();
+    let ordered = tree::order(&items, main);
+    let name = |id: &str| part(id, Part::Message).unwrap_or_default().into_owned();
+    let predecessor = |behind: Behind<'_>| match behind {
+        Behind::Start => Predecessor::Start,
+        Behind::Before => Predecessor::Before,
+        Behind::Place(up) => items.get(up).map_or(Predecessor::Start, |item| Predecessor::Record(name(item.id))),
+        Behind::Elsewhere(id) => Predecessor::Record(name(id)),
+    };
+    let planned = ordered.order.into_iter().map(|(at, behind)| (at, predecessor(behind))).collect();
+    (planned, ordered.ends)
 }
 
 /// Puts nodes in the order of their ranks, where they have any; of one rank, in the order they came in.

@@ -24,9 +24,8 @@ mod skip;
 mod tree;
 mod value;
 
-use crate::ids::SourceId;
 use crate::source::{Limits, Problem, Trust};
-use crate::text::{Line, Lines, encode_path_part};
+use crate::text::{Line, Lines};
 use crate::time::Zone;
 use core::ops::ControlFlow;
 use draft::{Draft, TOO_LARGE, lost, problem};
@@ -43,6 +42,10 @@ const NOT_A_CONVERSATION: &str = "not-a-conversation";
 
 /// So many titles of conversations that were not met yet are remembered.
 const SUMMARIES_MAX: usize = 1000;
+
+/// A title of more bytes is passed over where it is remembered beside its conversation: it is not kept anyway, and nobody
+/// writes one, but a file can say anything.
+const TITLE_BYTES_MAX: usize = 4096;
 
 /// What an export is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,10 +145,7 @@ impl Import {
     /// `invalid-provider` if the provider cannot be a part of an id.
     pub fn new(options: Options, limits: &Limits) -> Result<Self, Problem> {
         let provider = options.provider.as_deref().or(options.format.provider()).unwrap_or_default().to_owned();
-        let sound = !provider.contains('/')
-            && SourceId::for_writing(&format!("{provider}/t/m")).is_ok()
-            && encode_path_part(&provider).len() <= 255;
-        if options.provider.is_some() && !sound {
+        if options.provider.is_some() && !name::fits(&provider, Part::Provider) {
             let message = "a provider is a word without slashes, brackets and control characters, and neither . nor ..";
             return Err(Problem { subject: options.provider, ..problem("invalid-provider", message) });
         }
@@ -376,14 +376,14 @@ impl Import {
                 Some(key)
             }
             claude_code::Line::Summary { leaf, title } => {
-                if summaries.len() < SUMMARIES_MAX {
+                if summaries.len() < SUMMARIES_MAX && leaf.len() + title.len() <= TITLE_BYTES_MAX {
                     summaries.push((leaf, title));
                 }
                 None
             }
             claude_code::Line::Title { session, title } => {
                 let key = (self.provider.clone(), session);
-                if let Some(draft) = self.held.known(&key) {
+                if let Some(draft) = self.held.known(&key).filter(|_| title.len() <= TITLE_BYTES_MAX) {
                     draft.title = Some(title);
                 }
                 None

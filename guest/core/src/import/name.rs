@@ -12,6 +12,9 @@ use std::borrow::Cow;
 /// Greatest length of a message's part in bytes; what is longer is named by its digest.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
+/// Greatest length of a provider in a path, percent-encoded: it names a directory.
+const PROVIDER_BYTES_MAX: usize = 255;
+
 /// Greatest length of a thread in a path, percent-encoded. With `.jsonl` it is a name that file systems take.
 const THREAD_BYTES_MAX: usize = 249;
 
@@ -36,10 +39,13 @@ pub(super) fn part(id: &str, part: Part) -> Option<Cow<'_, str>> {
     }))
 }
 
-fn fits(id: &str, part: Part) -> bool {
+/// Whether an id can be that part as it is.
+pub(super) fn fits(id: &str, part: Part) -> bool {
     let stands = |text: &str| SourceId::for_writing(text).is_ok();
     match part {
-        Part::Provider => !id.contains('/') && stands(&format!("{id}/t/m")) && encode_path_part(id).len() <= 255,
+        Part::Provider => {
+            !id.contains('/') && stands(&format!("{id}/t/m")) && encode_path_part(id).len() <= PROVIDER_BYTES_MAX
+        }
         Part::Thread => {
             !id.contains('/') && stands(&format!("p/{id}/m")) && encode_path_part(id).len() <= THREAD_BYTES_MAX
         }

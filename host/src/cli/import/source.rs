@@ -232,7 +232,8 @@ impl Input {
         }
     }
 
-    /// The same file, if it holds something that cannot be what was asked for.
+    /// Why it is not read, if it looks like something that cannot be what was asked for: of a file that was named itself the
+    /// call's failure, of one that was found one more that is left out. None: it may be what was asked for.
     pub fn unfit(&self, looks: Option<Looks>, format: ImportFormat) -> Option<Result<LeftOut, Failure>> {
         let failure = unfit(looks, format)?;
         Some(if self.is_named {
