@@ -403,13 +403,80 @@ fn a_chain_of_a_hundred_thousand_and_a_mapping_as_deep_as_may_be() {
         )
         .unwrap();
     }
-    let deep = format!("{}1{}", "[".repeat(900), "]".repeat(900));
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let export = format!("[{{\"id\":\"t\",\"unknown\":{deep},\"mapping\":{{{nodes}}}}}]");
     let taken = take(options(Format::ChatGpt), &Limits::default(), "f", export.as_bytes(), 1 << 16);
     assert_eq!((taken.len(), taken[0].records.len(), taken[0].branches), (1, 100_000, 1));
     let deep = "[".repeat(1_000_000);
     let taken = take(options(Format::ChatGpt), &Limits::default(), "f", deep.as_bytes(), 1 << 16);
-    assert_eq!(taken[0].problem.as_ref().unwrap().reason, "damaged-export");
+    assert_eq!(taken[0].problem.as_ref().unwrap().reason, "truncated-export");
+}
+
+/// Lists and objects in one another are no damage, however deep: a conversation that has them is kept.
+#[test]
+fn a_conversation_of_any_depth_is_taken() {
+    for depth in [1_000, 1_023, 1_024, 20_000] {
+        let part = format!("{}\"deep\"{}", "[".repeat(depth), "]".repeat(depth));
+        let export = format!(
+            "[{{\"id\":\"t\",\"mapping\":{{\"m\":{{\"message\":{{\"author\":{{\"role\":\"user\"}},\
+             \"content\":{{\"content_type\":\"text\",\"parts\":[\"x\",{part}]}}}}}}}}}}]"
+        );
+        for piece in [7, 1 << 20] {
+            let taken = take(options(Format::ChatGpt), &Limits::default(), "f", export.as_bytes(), piece);
+            assert_eq!((taken.len(), taken[0].records.len(), &taken[0].problem), (1, 1, &None), "{depth}");
+        }
+    }
+}
+
+/// JSON can hold halves of surrogate pairs, and no text can: two ids that differ in nothing else are still two.
+#[test]
+fn ids_with_halves_of_surrogate_pairs_stay_apart() {
+    let message = |text: &str| {
+        format!(
+            "{{\"message\":{{\"author\":{{\"role\":\"user\"}},\"content\":{{\"content_type\":\"text\",\"parts\":[\"{text}\"]}}}}}}"
+        )
+    };
+    let conversation = |id: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"mapping\":{{\"\\ud800\":{},\"\\udc00\":{},\"\\ufffd\":{}}}}}",
+            message("one"),
+            message("two"),
+            message("three")
+        )
+    };
+    let chatgpt = format!("[{},{}]", conversation("s\\ud800"), conversation("s\\ufffd"));
+    let claude = |id: &str| format!("{{\"uuid\":\"{id}\",\"sender\":\"human\",\"text\":\"x\"}}");
+    let claude = format!("[{{\"uuid\":\"t\",\"chat_messages\":[{},{}]}}]", claude("\\ud800"), claude("\\udc00"));
+    let line = |thread: &str, id: &str| {
+        format!("{{\"provider\":\"p\",\"thread\":\"{thread}\",\"id\":\"{id}\",\"role\":\"user\",\"text\":\"x\"}}\n")
+    };
+    let lines = [line("\\ud800", "1"), line("\\ud801", "1"), line("t", "\\ud800"), line("t", "\\udc00")].concat();
+    let code = |session: &str, id: &str| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"{id}\",\"sessionId\":\"{session}\",\"message\":{{\"role\":\"user\",\"content\":\"x\"}}}}\n"
+        )
+    };
+    let code = [code("\\ud800", "1"), code("\\ud801", "1"), code("t", "\\ud800"), code("t", "\\udc00")].concat();
+    for (format, export, count) in [
+        (Format::ChatGpt, &chatgpt, 6),
+        (Format::Claude, &claude, 2),
+        (Format::JsonLines, &lines, 4),
+        (Format::ClaudeCode, &code, 4),
+    ] {
+        let mut taken = take(options(format), &Limits::default(), "f", export.as_bytes(), 11);
+        assert!(taken.iter().all(|one| one.differs.is_empty() && one.repeated == 0), "{format:?}: {taken:?}");
+        let ids: BTreeSet<String> = taken
+            .iter()
+            .flat_map(|one| &one.records)
+            .map(|one| format!("{}/{}/{}", one.record.provider, one.record.thread, one.record.id))
+            .collect();
+        assert_eq!(ids.len(), count, "{format:?}: {ids:?}");
+        for one in &mut taken {
+            for batch in one.batches(&Limits::default()) {
+                Batch::check(batch, &Limits::default()).expect("what an import hands on can be kept");
+            }
+        }
+    }
 }
 
 #[test]

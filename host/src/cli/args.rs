@@ -279,8 +279,9 @@ With --json: a JSON object a line, {\"kind\":\"conversation\",…} for each conv
 {\"kind\":\"file\",…} for each file that was left out; the last line is {\"kind\":\"summary\",…}.
 
 Trust: what is trusted may be built on; it does not mean that it is true. Your own exports are what you and your
-assistants said, so `trusted` is the default, as it is for `archive`. Take in what others gave you with
---trust pending: it is found and marked, and nothing is built on it.")]
+assistants said, so `trusted` is the default, as it is for `archive`; what an export itself calls pending stays so.
+Take in what others gave you with --trust pending: it is found and marked, and nothing is built on it, whatever
+the files say of themselves.")]
 pub struct Import {
     /// What the export is
     #[arg(value_enum)]
@@ -294,7 +295,7 @@ pub struct Import {
     /// For `jsonl`: the conversation of lines that do not say
     #[arg(long, value_name = "NAME")]
     pub thread: Option<String>,
-    /// Of records of which the export does not say: whether they may be built on
+    /// Whether records may be built on; with `pending` none may, whatever the export says of itself
     #[arg(long, value_enum, default_value_t = GivenTrust::Trusted)]
     pub trust: GivenTrust,
     /// Only say what would be done

@@ -13,10 +13,11 @@
 
 use super::draft::{Draft, Node, Parent, Turn, problem};
 use super::elements::Shape;
+use super::name::{id_part, part};
 use super::said::{Said, attachments, instant};
 use super::skip::SkipReason;
 use super::value::{Raw, entries, fields, is_true, items, name, number, text};
-use super::{NOT_A_CONVERSATION, Options};
+use super::{NOT_A_CONVERSATION, Options, Part};
 use crate::source::{Limits, Problem};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -38,34 +39,35 @@ pub(super) fn conversation(
     let Some(mapping) = mapping.filter(|mapping| mapping.get().starts_with('{')) else {
         return Err(problem(NOT_A_CONVERSATION, "this is no conversation: it has no `mapping` of messages"));
     };
-    let Some(thread) = name(conversation_id).or_else(|| name(id)) else {
+    let thread = id_part(conversation_id, Part::Thread).or_else(|| id_part(id, Part::Thread));
+    let Some(thread) = thread else {
         return Err(problem("conversation-without-id", "the conversation has no id, so it could not be known again"));
     };
     let mut draft = Draft::new(offset, provider, &thread, options);
     draft.title = name(title).map(Cow::into_owned);
-    draft.main = name(current).map(Cow::into_owned);
+    draft.main = id_part(current, Part::Message);
     entries(mapping, &mut |id, node| {
-        add(&mut draft, id, node, limits);
+        add(&mut draft, id.bytes(), node, limits);
         !draft.is_given_up()
     });
     Ok(draft)
 }
 
-fn add(draft: &mut Draft, id: &str, node: Raw<'_>, limits: &Limits) {
-    if id.is_empty() {
+fn add(draft: &mut Draft, id: &[u8], node: Raw<'_>, limits: &Limits) {
+    let Some(id) = part(id, Part::Message).map(Cow::into_owned) else {
         return draft.skips.add(None, SkipReason::NoId);
-    }
-    let Some([parent, message]) = fields(node, ["parent", "message"]) else {
-        return draft.skip(id.to_owned(), Parent::Start, SkipReason::Malformed, limits);
     };
-    let parent = name(parent).map_or(Parent::Start, |parent| Parent::Node(parent.into_owned()));
+    let Some([parent, message]) = fields(node, ["parent", "message"]) else {
+        return draft.skip(id, Parent::Start, SkipReason::Malformed, limits);
+    };
+    let parent = id_part(parent, Part::Message).map_or(Parent::Start, Parent::Node);
     // The root of a conversation, and what was never finished, has no message.
     let Some(message) = message.filter(|message| message.get() != "null") else {
-        return draft.push(Node { id: id.to_owned(), parent, turn: None, rank: 0 }, limits);
+        return draft.push(Node { id, parent, turn: None, rank: 0 }, limits);
     };
     match turn(message) {
-        Ok(turn) => draft.push(Node { id: id.to_owned(), parent, turn: Some(turn), rank: 0 }, limits),
-        Err(reason) => draft.skip(id.to_owned(), parent, reason, limits),
+        Ok(turn) => draft.push(Node { id, parent, turn: Some(turn), rank: 0 }, limits),
+        Err(reason) => draft.skip(id, parent, reason, limits),
     }
 }
 

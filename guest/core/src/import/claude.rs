@@ -13,10 +13,11 @@
 
 use super::draft::{Draft, Node, Parent, Turn, problem};
 use super::elements::Shape;
+use super::name::id_part;
 use super::said::{Said, attachments, instant};
 use super::skip::SkipReason;
 use super::value::{Raw, fields, items, name, text};
-use super::{NOT_A_CONVERSATION, Options};
+use super::{NOT_A_CONVERSATION, Options, Part};
 use crate::source::{Limits, Problem};
 use std::borrow::Cow;
 
@@ -40,7 +41,7 @@ pub(super) fn conversation(
     let Some(messages) = messages.filter(|messages| messages.get().starts_with('[')) else {
         return Err(problem(NOT_A_CONVERSATION, "this is no conversation: it has no list `chat_messages`"));
     };
-    let Some(thread) = name(id) else {
+    let Some(thread) = id_part(id, Part::Thread) else {
         return Err(problem(
             "conversation-without-id",
             "the conversation has no `uuid`, so it could not be known again",
@@ -48,7 +49,7 @@ pub(super) fn conversation(
     };
     let mut draft = Draft::new(offset, provider, &thread, options);
     draft.title = name(title).map(Cow::into_owned);
-    draft.main = name(current).map(Cow::into_owned);
+    draft.main = id_part(current, Part::Message);
     let mut any_parent = false;
     items(messages, &mut |message| {
         any_parent |= add(&mut draft, message, limits);
@@ -67,19 +68,19 @@ fn add(draft: &mut Draft, message: Raw<'_>, limits: &Limits) -> bool {
         draft.skips.add(None, SkipReason::Malformed);
         return false;
     };
-    let Some(id) = name(id) else {
+    let Some(id) = id_part(id, Part::Message) else {
         draft.skips.add(None, SkipReason::NoId);
         return false;
     };
-    let said_parent = name(parent);
+    let said_parent = id_part(parent, Part::Message);
     let any_parent = said_parent.is_some();
     let parent = match said_parent {
-        Some(parent) if parent != ROOT => Parent::Node(parent.into_owned()),
+        Some(parent) if parent != ROOT => Parent::Node(parent),
         _ => Parent::Start,
     };
     match turn(message) {
-        Ok(turn) => draft.push(Node { id: id.into_owned(), parent, turn: Some(turn), rank: 0 }, limits),
-        Err(reason) => draft.skip(id.into_owned(), parent, reason, limits),
+        Ok(turn) => draft.push(Node { id, parent, turn: Some(turn), rank: 0 }, limits),
+        Err(reason) => draft.skip(id, parent, reason, limits),
     }
     any_parent
 }

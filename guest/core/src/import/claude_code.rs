@@ -11,8 +11,10 @@
 //! `parentUuid`, those that are not kept included; a new beginning after the context was made smaller says in
 //! `logicalParentUuid` what it goes on from. Nobody documents the form: it is taken from sessions of 2025 and 2026.
 
+use super::Part;
 use super::claude::Blocks;
 use super::draft::{Node, Parent, Turn};
+use super::name::id_part;
 use super::said::{Said, instant};
 use super::skip::SkipReason;
 use super::value::{Raw, fields, is_true, items, name, text};
@@ -55,17 +57,17 @@ pub(super) fn line(raw: Raw<'_>) -> Line {
         return titled;
     }
     let is_message = message.is_some_and(|message| message.get() != "null");
-    let (Some(id), Some(session)) = (name(id), name(session)) else {
+    let (Some(id), Some(session)) = (id_part(id, Part::Message), id_part(session, Part::Thread)) else {
         return if is_message { Line::Bad(SkipReason::NoId) } else { Line::Nothing };
     };
-    let parent = name(parent).or_else(|| name(logical));
-    let parent = parent.map_or(Parent::Start, |parent| Parent::Node(parent.into_owned()));
+    let parent = id_part(parent, Part::Message).or_else(|| id_part(logical, Part::Message));
+    let parent = parent.map_or(Parent::Start, Parent::Node);
     let turn = turn(raw, &kind, message);
     let (turn, skipped) = match turn {
         Ok(turn) => (turn, None),
         Err(reason) => (None, Some(reason)),
     };
-    Line::Node { session: session.into_owned(), node: Node { id: id.into_owned(), parent, turn, rank: 0 }, skipped }
+    Line::Node { session, node: Node { id, parent, turn, rank: 0 }, skipped }
 }
 
 fn title(raw: Raw<'_>, kind: &str, session: Option<Raw<'_>>) -> Option<Line> {
@@ -74,12 +76,12 @@ fn title(raw: Raw<'_>, kind: &str, session: Option<Raw<'_>>) -> Option<Line> {
     }
     let [summary, leaf, custom, made] = fields(raw, ["summary", "leafUuid", "customTitle", "aiTitle"])?;
     let line = match kind {
-        "summary" => match (name(leaf), name(summary)) {
-            (Some(leaf), Some(title)) => Line::Summary { leaf: leaf.into_owned(), title: title.into_owned() },
+        "summary" => match (id_part(leaf, Part::Message), name(summary)) {
+            (Some(leaf), Some(title)) => Line::Summary { leaf, title: title.into_owned() },
             _ => Line::Nothing,
         },
-        _ => match (name(session), name(custom).or_else(|| name(made))) {
-            (Some(session), Some(title)) => Line::Title { session: session.into_owned(), title: title.into_owned() },
+        _ => match (id_part(session, Part::Thread), name(custom).or_else(|| name(made))) {
+            (Some(session), Some(title)) => Line::Title { session, title: title.into_owned() },
             _ => Line::Nothing,
         },
     };

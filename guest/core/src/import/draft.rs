@@ -1,13 +1,11 @@
 //! A conversation on its way from an export to records.
 //!
 //! Every format makes the same of what it reads: nodes with an id, what each comes behind, and a turn where somebody said
-//! something. What is done with them is the same for all: ids are encoded, each record is checked by itself, branches are
-//! put in order. Knows records and their rules; must not know any format.
+//! something. What is done with them is the same for all: each record is checked by itself, branches are put in order. Knows records and their rules; must not know any format.
 
-use super::name::part;
+use super::Options;
 use super::skip::{LeftOut, SkipReason, Skipped, Skips};
 use super::tree::{self, Behind, Item, Link};
-use super::{Options, Part};
 use crate::source::{Limits, NewRecord, Predecessor, Problem, Trust};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a node takes in memory beside its texts, roughly.
 const NODE_BYTES: u64 = 256;
 
-/// What a node comes behind, by ids of the export.
+/// What a node comes behind, by ids as parts of source ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parent {
     Start,
@@ -48,6 +46,7 @@ pub(super) struct Vouched {
 /// A place in a conversation, and what was said there, if anything that is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
+    /// As a part of a source id ([`super::name`]).
     pub(super) id: String,
     pub(super) parent: Parent,
     pub(super) turn: Option<Turn>,
@@ -141,8 +140,9 @@ impl Conversation {
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) offset: u64,
+    /// Part of its records' ids.
     pub(super) provider: String,
-    /// As the export has it.
+    /// Part of its records' ids.
     pub(super) thread: String,
     pub(super) title: Option<String>,
     /// In the order of the export.
@@ -220,13 +220,11 @@ impl Draft {
 
     /// Makes records of the turns.
     pub(super) fn finish(mut self, file: &str, options: &Options, limits: &Limits) -> Conversation {
-        let provider = part(&self.provider, Part::Provider).map(Cow::into_owned).unwrap_or_default();
-        let thread = part(&self.thread, Part::Thread).map(Cow::into_owned).unwrap_or_default();
         let mut conversation = Conversation {
             file: file.to_owned(),
             offset: self.offset,
-            provider,
-            thread,
+            provider: core::mem::take(&mut self.provider),
+            thread: core::mem::take(&mut self.thread),
             title: self.title.take(),
             problem: self.problem.take(),
             ..Conversation::default()
@@ -243,10 +241,7 @@ impl Draft {
     /// Fills in the records, in their order, and what is to be said of them. `repeats`: nodes that were taken out.
     fn records(&mut self, repeats: &[Repeat], conversation: &mut Conversation, options: &Options, limits: &Limits) {
         let sizes = self.check_turns(conversation, options, limits);
-        let source_id = |id: &str| {
-            let message = part(id, Part::Message).unwrap_or_default();
-            format!("{}/{}/{message}", conversation.provider, conversation.thread)
-        };
+        let source_id = |id: &str| format!("{}/{}/{id}", conversation.provider, conversation.thread);
         conversation.repeated = repeats.iter().filter(|repeat| repeat.is_same).count() as u64;
         let mut differs = BTreeSet::new();
         for Repeat { id, .. } in repeats.iter().filter(|repeat| !repeat.is_same) {
@@ -317,12 +312,11 @@ fn planned(nodes: &[Node], main: Option<&str>) -> (Vec<(usize, Predecessor)>, u6
         })
         .collect();
     let ordered = tree::order(&items, main);
-    let name = |id: &str| part(id, Part::Message).unwrap_or_default().into_owned();
     let predecessor = |behind: Behind<'_>| match behind {
         Behind::Start => Predecessor::Start,
         Behind::Before => Predecessor::Before,
-        Behind::Place(up) => items.get(up).map_or(Predecessor::Start, |item| Predecessor::Record(name(item.id))),
-        Behind::Elsewhere(id) => Predecessor::Record(name(id)),
+        Behind::Place(up) => items.get(up).map_or(Predecessor::Start, |item| Predecessor::Record(item.id.to_owned())),
+        Behind::Elsewhere(id) => Predecessor::Record(id.to_owned()),
     };
     let planned = ordered.order.into_iter().map(|(at, behind)| (at, predecessor(behind))).collect();
     (planned, ordered.ends)
@@ -395,12 +389,12 @@ fn check(
     }
 }
 
-/// Puts what was said into a record. `trust_otherwise` holds where the turn does not say.
-pub(super) fn fill(record: &mut NewRecord, turn: Turn, id: &str, trust_otherwise: Trust) {
+/// Puts what was said into a record. `given`: what it may count as at most, and counts as where the turn does not say.
+pub(super) fn fill(record: &mut NewRecord, turn: Turn, id: &str, given: Trust) {
     let Turn { role, text, time, vouched } = turn;
     let Vouched { speaker_id, speaker_display, kind, principal, tier, trust } =
         vouched.map(|said| *said).unwrap_or_default();
-    record.id = part(id, Part::Message).unwrap_or_default().into_owned();
+    id.clone_into(&mut record.id);
     record.role = role.into_owned();
     record.text = text;
     record.time = time;
@@ -409,7 +403,17 @@ pub(super) fn fill(record: &mut NewRecord, turn: Turn, id: &str, trust_otherwise
     record.speaker_kind = kind;
     record.principal = principal;
     record.tier = tier;
-    record.trust = trust.unwrap_or_else(|| trust_otherwise.as_str().to_owned());
+    record.trust = capped(trust, given);
+}
+
+/// What a record counts as: what its export says, or what whoever imports says, and never more than the latter allows. A
+/// word that is none stays, and is refused as one.
+fn capped(said: Option<String>, given: Trust) -> String {
+    match (said, given) {
+        (Some(word), Trust::Pending) if Trust::parse(&word).is_some() => given.as_str().to_owned(),
+        (Some(word), _) => word,
+        (None, given) => given.as_str().to_owned(),
+    }
 }
 
 /// Why nothing of a conversation is kept.
@@ -425,7 +429,7 @@ pub(super) fn lost(file: &str, offset: u64, provider: &str, problem: Problem) ->
     Conversation {
         file: file.to_owned(),
         offset,
-        provider: part(provider, Part::Provider).map(Cow::into_owned).unwrap_or_default(),
+        provider: provider.to_owned(),
         problem: Some(problem),
         ..Conversation::default()
     }

@@ -24,9 +24,6 @@
 
 use memchr::{memchr, memchr2};
 
-/// Objects and lists within one another that are followed; real exports have a few dozen.
-const DEPTH_MAX: usize = 1024;
-
 /// Bytes of a key that are looked at.
 const KEY_BYTES: usize = 32;
 
@@ -56,12 +53,17 @@ pub(super) enum Found<'a> {
         /// Of its first byte.
         offset: u64,
     },
-    /// An element that is damaged, or damage between elements.
+    /// An element that is damaged.
     Damaged {
-        /// Of the element's first byte, or of the damage.
+        /// Of its first byte.
         offset: u64,
         /// Where it was noticed.
         at: u64,
+    },
+    /// Damage between elements.
+    Stray {
+        /// Of the damage.
+        offset: u64,
     },
     /// The export was over, and something else comes.
     Trailing {
@@ -89,6 +91,7 @@ enum Event {
     Element { offset: u64, from: usize },
     TooLarge { offset: u64 },
     Damaged { offset: u64, at: u64 },
+    Stray { offset: u64 },
     Trailing { offset: u64 },
 }
 
@@ -211,6 +214,7 @@ impl Elements {
             }
             Event::TooLarge { offset } => Found::TooLarge { offset },
             Event::Damaged { offset, at } => Found::Damaged { offset, at },
+            Event::Stray { offset } => Found::Stray { offset },
             Event::Trailing { offset } => Found::Trailing { offset },
         })
     }
@@ -264,8 +268,9 @@ impl Elements {
         self.any = true;
         match (self.expect, byte) {
             (Expect::Value | Expect::ValueOrEnd, b'{' | b'[') => {
-                if self.stack.len() >= DEPTH_MAX {
-                    return self.broken();
+                // Each level is a byte, so that nothing is deeper than it is long.
+                if self.stack.len() > self.max {
+                    return self.too_deep();
                 }
                 self.open(byte);
                 self.take(piece, 1);
@@ -572,9 +577,18 @@ impl Elements {
         match element {
             _ if was_done => Some(Event::Trailing { offset: at }),
             Some(offset) if told => Some(Event::Damaged { offset, at }),
-            None if !was_lost => Some(Event::Damaged { offset: at, at }),
+            None if !was_lost => Some(Event::Stray { offset: at }),
             _ => None,
         }
+    }
+
+    /// There are more brackets open than an element may have bytes: it is given up where it stands, since what is open cannot
+    /// be remembered.
+    fn too_deep(&mut self) -> Option<Event> {
+        Some(match self.broken()? {
+            Event::Damaged { offset, .. } => Event::TooLarge { offset },
+            other => other,
+        })
     }
 
     /// An object began at `brace`.
@@ -626,6 +640,7 @@ mod tests {
         Element(u64, String),
         TooLarge(u64),
         Damaged(u64),
+        Stray(u64),
         Trailing(u64),
         Truncated(u64),
         Empty,
@@ -641,6 +656,7 @@ mod tests {
                     Found::Element { offset, bytes } => Element(offset, String::from_utf8_lossy(bytes).into_owned()),
                     Found::TooLarge { offset } => TooLarge(offset),
                     Found::Damaged { offset, .. } => Damaged(offset),
+                    Found::Stray { offset } => Stray(offset),
                     Found::Trailing { offset } => Trailing(offset),
                 });
             }
@@ -703,7 +719,7 @@ mod tests {
         assert_eq!(of("[{\"a\":1}"), [element(1, "{\"a\":1}"), Truncated(8)]);
         assert_eq!(of("[{\"a\":1}] x"), [element(1, "{\"a\":1}"), Trailing(10)]);
         assert_eq!(of("[1][{\"mapping\":2}]"), [element(1, "1"), Trailing(3), element(4, "{\"mapping\":2}")]);
-        assert_eq!(of("id,text\n1,\"hello {\"\n"), [Damaged(0)]);
+        assert_eq!(of("id,text\n1,\"hello {\"\n"), [Stray(0)]);
     }
 
     #[test]
@@ -716,13 +732,20 @@ mod tests {
         }
     }
 
+    /// Depth is no fault: what is deep is taken as far as it may be long, and what is longer is told as that.
     #[test]
-    fn depth_is_bounded() {
-        let deep = |depth: usize| format!("[{}{}]", "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(run(deep(DEPTH_MAX - 1).as_bytes(), 100, 1 << 20).len(), 1);
-        assert_eq!(run(deep(DEPTH_MAX).as_bytes(), 100, 1 << 20), [Damaged(1)]);
-        let deep = "{\"a\":".repeat(1 << 18);
-        assert_eq!(run(deep.as_bytes(), 1 << 12, 1 << 24), [Damaged(0)]);
+    fn depth_is_bounded_by_length_only() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let (deep, small) = (nested(50_000), "{\"mapping\":1}");
+        let input = format!("[{deep},{small}]");
+        let behind = element(2 + deep.len() as u64, small);
+        assert_eq!(run(input.as_bytes(), 1000, 1 << 20), [element(1, &deep), behind.clone()]);
+        // Longer than is allowed, and passed over as long as its brackets can be remembered.
+        assert_eq!(run(input.as_bytes(), 1000, 60_000), [TooLarge(1), behind.clone()]);
+        assert_eq!(run(input.as_bytes(), 1000, 1000), [TooLarge(1), behind]);
+        let endless = "{\"a\":".repeat(1 << 18);
+        assert_eq!(run(endless.as_bytes(), 1 << 12, 1 << 12), [TooLarge(0)]);
+        assert_eq!(run(endless.as_bytes(), 1 << 12, 1 << 24), [Truncated(0)]);
     }
 
     #[test]
@@ -763,9 +786,9 @@ mod tests {
         ] {
             assert_eq!(of(&format!("[{around}]")), [element(1, &around)]);
             // Also behind damage.
-            assert_eq!(of(&format!("[!{around}]")), [Damaged(1), element(2, &around)]);
+            assert_eq!(of(&format!("[!{around}]")), [Stray(1), element(2, &around)]);
             let unmarked = around.replacen("mapping", "message", 1);
-            assert_eq!(of(&format!("[!{unmarked}]")), [Damaged(1)]);
+            assert_eq!(of(&format!("[!{unmarked}]")), [Stray(1)]);
         }
     }
 

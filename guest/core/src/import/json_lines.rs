@@ -6,12 +6,14 @@
 //! ```
 //!
 //! The lines are as good as their writer: what they say of speakers, tiers and trust is taken as it is, as by `archive`,
-//! which is why only the owner imports.
+//! which is why only the owner imports. Whoever imports what others wrote gives [`Trust::Pending`](crate::source::Trust),
+//! and then nothing of it is trusted, whatever it says.
 
-use super::Options;
+use super::Part;
 use super::draft::{Node, Parent, Turn, Vouched};
+use super::name::id_part;
 use super::skip::SkipReason;
-use super::value::{Raw, fields, is_absent, name, text};
+use super::value::{Raw, fields, is_absent, text};
 use crate::text::is_whitespace;
 use std::borrow::Cow;
 
@@ -35,8 +37,9 @@ impl Line {
     }
 }
 
-/// Reads a line.
-pub(super) fn line(raw: Raw<'_>, options: &Options) -> Result<Line, SkipReason> {
+/// Reads a line. `provider` and `thread`: of lines that do not say, as parts of source ids; empty: there is none.
+pub(super) fn line(raw: Raw<'_>, provider: &str, thread: &str) -> Result<Line, SkipReason> {
+    let (default_provider, default_thread) = (provider, thread);
     let keys = ["provider", "thread", "id", "role", "text", "time", "speaker", "principal", "tier", "trust", "after"];
     let [provider, thread, id, role, said, time, speaker, principal, tier, trust, after] =
         fields(raw, keys).ok_or(SkipReason::Malformed)?;
@@ -53,14 +56,14 @@ pub(super) fn line(raw: Raw<'_>, options: &Options) -> Result<Line, SkipReason> 
         trust: optional(trust)?,
     };
     let needed = |value: Option<String>| value.filter(|value| !value.is_empty()).ok_or(SkipReason::MissingField);
-    let provider = needed(optional(provider)?.or_else(|| options.provider.clone()))?;
-    let thread = needed(optional(thread)?.or_else(|| options.thread.clone()))?;
-    let id = needed(optional(id)?)?;
+    let provider = identity(provider, Part::Provider, default_provider)?;
+    let thread = identity(thread, Part::Thread, default_thread)?;
+    let id = identity(id, Part::Message, "")?;
     let (role, said) = (needed(optional(role)?)?, optional(said)?.ok_or(SkipReason::MissingField)?);
     let parent = match after {
         None => None,
         after if is_absent(after) => Some(Parent::Start),
-        after => Some(Parent::Node(name(after).ok_or(SkipReason::Malformed)?.into_owned())),
+        after => Some(Parent::Node(id_part(after, Part::Message).ok_or(SkipReason::Malformed)?)),
     };
     let time = optional(time)?;
     let turn = if said.chars().all(is_whitespace) {
@@ -69,6 +72,14 @@ pub(super) fn line(raw: Raw<'_>, options: &Options) -> Result<Line, SkipReason> 
         Ok(Turn { role: Cow::Owned(role), text: said, time, vouched: Some(Box::new(vouched)) })
     };
     Ok(Line { provider, thread, id, parent, turn })
+}
+
+/// A part of the record's id; where the line does not say, `otherwise`.
+fn identity(raw: Option<Raw<'_>>, of: Part, otherwise: &str) -> Result<String, SkipReason> {
+    if optional(raw)?.is_none() {
+        return Some(otherwise.to_owned()).filter(|otherwise| !otherwise.is_empty()).ok_or(SkipReason::MissingField);
+    }
+    id_part(raw, of).ok_or(SkipReason::MissingField)
 }
 
 /// A text, or nothing where there is none. Anything else is a fault: a misread trust or tier must not pass.

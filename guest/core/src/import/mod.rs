@@ -30,7 +30,9 @@ use crate::time::Zone;
 use core::ops::ControlFlow;
 use draft::{Draft, TOO_LARGE, lost, problem};
 use elements::{Elements, End, Found};
+use name::part;
 use skip::Skips;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use value::{Raw, document};
 
@@ -96,7 +98,8 @@ pub struct Options {
     pub provider: Option<String>,
     /// For [`Format::JsonLines`]: the conversation of lines which do not say.
     pub thread: Option<String>,
-    /// Of records of which the export does not say.
+    /// What records may count as: with [`Trust::Pending`] nothing is trusted, whatever the export says of itself; with
+    /// [`Trust::Trusted`] is what the export does not call pending.
     pub trust: Trust,
     /// For times that the export's own program writes in a zone ([`Format::OpenProgram`]).
     pub zone: Zone,
@@ -110,7 +113,10 @@ pub type Sink<'a> = &'a mut dyn FnMut(Conversation) -> ControlFlow<()>;
 /// An import under way.
 pub struct Import {
     options: Options,
+    /// As a part of source ids; empty: lines say.
     provider: String,
+    /// Of lines that do not say, as a part of source ids.
+    thread: String,
     limits: Limits,
     open: Option<Open>,
     held: Held,
@@ -146,12 +152,15 @@ impl Import {
     /// # Errors
     /// `invalid-provider` if the provider cannot be a part of an id.
     pub fn new(options: Options, limits: &Limits) -> Result<Self, Problem> {
-        let provider = options.provider.as_deref().or(options.format.provider()).unwrap_or_default().to_owned();
-        if options.provider.is_some() && !name::fits(&provider, Part::Provider) {
+        let provider = options.provider.as_deref().or(options.format.provider()).unwrap_or_default();
+        if options.provider.is_some() && !name::fits(provider, Part::Provider) {
             let message = "a provider is a word without slashes, brackets and control characters, and neither . nor ..";
             return Err(Problem { subject: options.provider, ..problem("invalid-provider", message) });
         }
-        Ok(Self { options, provider, limits: *limits, open: None, held: Held::default(), ended: false })
+        let named = |id: &str, of| part(id.as_bytes(), of).map(Cow::into_owned).unwrap_or_default();
+        let provider = named(provider, Part::Provider);
+        let thread = named(options.thread.as_deref().unwrap_or_default(), Part::Thread);
+        Ok(Self { options, provider, thread, limits: *limits, open: None, held: Held::default(), ended: false })
     }
 
     /// Takes the next piece of `file`, and hands on the conversations that are complete with it. `last` closes the file.
@@ -236,7 +245,7 @@ impl Import {
             Format::ClaudeCode | Format::JsonLines => lines(),
             Format::OpenProgram => {
                 // A session's nodes come one after the other.
-                if openprogram::session(file).is_none_or(|session| !self.held.has(&self.provider, session)) {
+                if !self.held.drafts.contains_key(&self.key_of(file)) {
                     self.flush(sink)?;
                 }
                 Input::Node(Some(Vec::new()))
@@ -280,8 +289,14 @@ impl Import {
             Found::Damaged { offset, at } => self.lost(
                 file,
                 offset,
+                "damaged-conversation",
+                &format!("the conversation is damaged at byte {at}; those that are whole behind it are found again"),
+            ),
+            Found::Stray { offset } => self.lost(
+                file,
+                offset,
                 "damaged-export",
-                &format!("the export is damaged at byte {at}; conversations that are whole behind it are found again"),
+                "the export is damaged between conversations; those that are whole behind it are found again",
             ),
             Found::Trailing { offset } => self.lost(
                 file,
@@ -297,7 +312,12 @@ impl Import {
             return self.lost(file, offset, "invalid-utf8", "this conversation is not UTF-8; the others are kept");
         };
         let Some(raw) = document(text) else {
-            return self.lost(file, offset, "damaged-export", "this conversation is no JSON; the others are kept");
+            return self.lost(
+                file,
+                offset,
+                "damaged-conversation",
+                "this conversation is no JSON; the others are kept",
+            );
         };
         let read = match self.options.format {
             Format::Claude => claude::conversation,
@@ -399,7 +419,7 @@ impl Import {
     }
 
     fn json_line(&mut self, raw: Raw<'_>, offset: u64, item: &str, loose: &mut Skips) -> Option<Key> {
-        let line = match json_lines::line(raw, &self.options) {
+        let line = match json_lines::line(raw, &self.provider, &self.thread) {
             Ok(line) => line,
             Err(reason) => {
                 loose.add(Some(item), reason);
@@ -443,7 +463,7 @@ impl Import {
         }
         let problem = match loose.count() {
             0 => problem("no-conversation", "the file holds no message"),
-            count => problem("unreadable-lines", format!("{count} lines of no conversation could not be taken")),
+            _ => problem("unreadable-lines", "some lines belong to no conversation and could not be taken"),
         };
         let mut conversation = lost(file, 0, &self.provider, problem);
         (conversation.skipped, conversation.left_out) = loose.finish();
@@ -451,7 +471,8 @@ impl Import {
     }
 
     fn key_of(&self, file: &str) -> Key {
-        (self.provider.clone(), openprogram::session(file).unwrap_or_default().to_owned())
+        let session = openprogram::session(file).and_then(|session| part(session.as_bytes(), Part::Thread));
+        (self.provider.clone(), session.map(Cow::into_owned).unwrap_or_default())
     }
 
     /// A node file is over; none: it is too large.
@@ -511,7 +532,7 @@ fn too_large(limits: &Limits) -> Problem {
     )
 }
 
-/// Provider and thread, as the export has them.
+/// Provider and thread, as parts of source ids.
 type Key = (String, String);
 
 /// Conversations of which more may come.
@@ -538,10 +559,6 @@ struct Slot {
 }
 
 impl Held {
-    fn has(&self, provider: &str, thread: &str) -> bool {
-        self.drafts.contains_key(&(provider.to_owned(), thread.to_owned()))
-    }
-
     fn known(&mut self, key: &Key) -> Option<&mut Draft> {
         self.drafts.get_mut(key).map(|slot| &mut slot.draft)
     }

@@ -9,11 +9,12 @@
 //! What is eligible, and what it becomes, is as the program itself archives it, so that what it has archived is the same
 //! record (decision D05). One node without authority is left out, and the rest goes on (D25).
 
-use super::Options;
 use super::draft::{Node, Parent, Turn, Vouched, fill};
+use super::name::id_part;
 use super::said::{Said, written};
 use super::skip::SkipReason;
 use super::value::{Raw, fields, is_absent, is_true, items, name, number, text};
+use super::{Options, Part};
 use crate::source::{NewRecord, Trust};
 use crate::text::{identity_part, is_whitespace};
 use crate::time::Zone;
@@ -30,8 +31,8 @@ pub(super) fn session(path: &str) -> Option<&str> {
 pub(super) fn node(raw: Raw<'_>, options: &Options) -> Result<(Node, Option<SkipReason>), SkipReason> {
     let keys = ["id", "created_at", "seq", "role", "output", "predecessor", "metadata"];
     let [id, time, seq, role, output, predecessor, metadata] = fields(raw, keys).ok_or(SkipReason::Malformed)?;
-    let id = name(id).ok_or(SkipReason::NoId)?.into_owned();
-    let parent = name(predecessor).map_or(Parent::Start, |parent| Parent::Node(parent.into_owned()));
+    let id = id_part(id, Part::Message).ok_or(SkipReason::NoId)?;
+    let parent = id_part(predecessor, Part::Message).map_or(Parent::Start, Parent::Node);
     let (turn, skipped) = match turn(Utterance { time, role, content: output, about: metadata }, &options.zone) {
         Ok(turn) => (Some(turn), None),
         Err(reason) => (None, Some(reason)),

@@ -119,7 +119,8 @@ impl SkipReason {
 pub struct LeftOut {
     /// How often.
     pub count: u64,
-    /// Of the first time, for people.
+    /// For people: what was said of each, or, where that was not the same each time, what the reason says of all; where it
+    /// says nothing, the first few messages.
     pub message: String,
     /// [`SkipReason::is_missing`].
     pub missing: bool,
@@ -132,8 +133,45 @@ pub(super) struct Skips {
     missing: Vec<Skipped>,
     /// The first of what nobody misses.
     others: Vec<Skipped>,
-    counts: BTreeMap<&'static str, LeftOut>,
+    counts: BTreeMap<&'static str, Tally>,
     max: usize,
+}
+
+/// So many messages of one reason are told.
+const MESSAGES_MAX: usize = 3;
+
+/// How much was left out for one reason, and what was said of it.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    count: u64,
+    /// The first, each once.
+    messages: Vec<String>,
+    /// There were more than are told.
+    more: bool,
+    missing: bool,
+}
+
+impl Tally {
+    fn say(&mut self, message: &str) {
+        if self.messages.iter().any(|known| known == message) {
+            return;
+        }
+        if self.messages.len() < MESSAGES_MAX {
+            self.messages.push(message.to_owned());
+        } else {
+            self.more = true;
+        }
+    }
+
+    fn finish(self, reason: &str) -> LeftOut {
+        let Self { count, messages, more, missing } = self;
+        let general = SkipReason::ALL.iter().find(|known| known.as_str() == reason).map(|known| known.message());
+        let message = match general {
+            Some(general) if messages.len() > 1 => general.to_owned(),
+            _ => messages.join("; or: ") + if more { "; or …" } else { "" },
+        };
+        LeftOut { count, message, missing }
+    }
 }
 
 impl Skips {
@@ -151,8 +189,9 @@ impl Skips {
     }
 
     fn note(&mut self, item: Option<&str>, reason: &'static str, message: &str, missing: bool) {
-        let new = || LeftOut { count: 0, message: message.to_owned(), missing };
-        self.counts.entry(reason).or_insert_with(new).count += 1;
+        let tally = self.counts.entry(reason).or_insert_with(|| Tally { missing, ..Tally::default() });
+        tally.count += 1;
+        tally.say(message);
         let named = if missing { &mut self.missing } else { &mut self.others };
         if named.len() < self.max {
             let item = item.map(|item| item.chars().take(ITEM_CHARS).collect());
@@ -162,8 +201,11 @@ impl Skips {
 
     pub(super) fn append(&mut self, other: Self) {
         for (reason, more) in other.counts {
-            let count = more.count;
-            self.counts.entry(reason).or_insert(LeftOut { count: 0, ..more }).count += count;
+            let tally =
+                self.counts.entry(reason).or_insert_with(|| Tally { missing: more.missing, ..Tally::default() });
+            tally.count += more.count;
+            tally.more |= more.more;
+            more.messages.iter().for_each(|message| tally.say(message));
         }
         let max = self.max;
         for (named, more) in [(&mut self.missing, other.missing), (&mut self.others, other.others)] {
@@ -182,7 +224,7 @@ impl Skips {
         let Self { mut missing, others, counts, max } = self;
         let room = max.saturating_sub(missing.len());
         missing.extend(others.into_iter().take(room));
-        (missing, counts)
+        (missing, counts.into_iter().map(|(reason, tally)| (reason, tally.finish(reason))).collect())
     }
 }
 
@@ -213,6 +255,31 @@ mod tests {
         );
         let counts: Vec<_> = counts.iter().map(|(reason, one)| (*reason, one.count, one.missing)).collect();
         assert_eq!(counts, [("malformed", 1, true), ("tool-call", 6, false), ("unsafe-timestamp", 1, true)]);
+    }
+
+    #[test]
+    fn a_reason_with_several_messages_tells_each_or_the_general_one() {
+        let message = |say: &dyn Fn(&mut Skips), reason: &str| {
+            let mut skips = Skips::new(0);
+            say(&mut skips);
+            skips.finish().1[reason].message.clone()
+        };
+        let refuse = |messages: &[&str]| {
+            message(
+                &|skips| messages.iter().for_each(|one| skips.add_refused(None, "invalid-metadata", one)),
+                "invalid-metadata",
+            )
+        };
+        assert_eq!(refuse(&["a tier", "a tier"]), "a tier");
+        assert_eq!(refuse(&["a tier", "a trust", "a tier"]), "a tier; or: a trust");
+        assert_eq!(refuse(&["a", "b", "c", "d"]), "a; or: b; or: c; or …");
+        let large = |skips: &mut Skips| {
+            let mut other = Skips::new(0);
+            skips.add_refused(None, "record-too-large", "800 bytes");
+            other.add_refused(None, "record-too-large", "900 bytes");
+            skips.append(other);
+        };
+        assert_eq!(message(&large, "record-too-large"), SkipReason::RecordTooLarge.message());
     }
 
     #[test]

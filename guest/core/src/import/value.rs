@@ -23,7 +23,7 @@ pub(crate) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Optio
     let mut found = [None; N];
     let mut sound = true;
     entries(raw, &mut |key, value| {
-        if let Some(at) = keys.iter().position(|wanted| *wanted == key)
+        if let Some(at) = keys.iter().position(|wanted| wanted.as_bytes() == key.bytes())
             && let Some(slot) = found.get_mut(at)
         {
             sound &= slot.replace(value).is_none();
@@ -34,7 +34,7 @@ pub(crate) fn fields<'a, const N: usize>(raw: Raw<'a>, keys: [&str; N]) -> Optio
 }
 
 /// Hands on every key of an object with its value, until `each` answers false. None if it is no object.
-pub(crate) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&str, Raw<'a>) -> bool) -> Option<()> {
+pub(crate) fn entries<'a>(raw: Raw<'a>, each: &mut dyn FnMut(&Literal<'a>, Raw<'a>) -> bool) -> Option<()> {
     if !raw.get().starts_with('{') {
         return None;
     }
@@ -51,7 +51,12 @@ pub(crate) fn items<'a>(raw: Raw<'a>, each: &mut dyn FnMut(Raw<'a>) -> bool) -> 
 
 /// A text. None for anything else. Half of a surrogate pair, which no text can hold, becomes U+FFFD.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+    literal(raw).map(Literal::text)
+}
+
+/// A text, and not only what can be shown of it: for ids, of which no two may become one. None for anything else.
+pub(crate) fn literal(raw: Raw<'_>) -> Option<Literal<'_>> {
+    serde_json::from_str(raw.get()).ok()
 }
 
 /// A text that says something: not empty.
@@ -76,7 +81,7 @@ pub(crate) fn is_absent(raw: Option<Raw<'_>>) -> bool {
     raw.is_none_or(|raw| raw.get() == "null")
 }
 
-struct Entries<'e, 'a>(&'e mut dyn FnMut(&str, Raw<'a>) -> bool);
+struct Entries<'e, 'a>(&'e mut dyn FnMut(&Literal<'a>, Raw<'a>) -> bool);
 
 impl<'a> Visitor<'a> for Entries<'_, 'a> {
     type Value = ();
@@ -87,7 +92,7 @@ impl<'a> Visitor<'a> for Entries<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         let mut go_on = true;
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(key) = map.next_key()? {
             if go_on {
                 go_on = (self.0)(&key, map.next_value()?);
             } else {
@@ -117,41 +122,63 @@ impl<'a> Visitor<'a> for Items<'_, 'a> {
     }
 }
 
-/// A text, read as bytes: the parser of texts refuses halves of surrogate pairs, and whole conversations with them.
-struct Text<'a>(Cow<'a, str>);
+/// A text as JSON has it. Halves of surrogate pairs, of which JSON can have any, stand in it as three bytes each (WTF-8), so
+/// that two of them are equal only where every code unit is. Read as bytes: the parser of texts refuses halves, and whole
+/// conversations with them.
+pub(crate) struct Literal<'a>(Cow<'a, [u8]>);
 
-impl<'a> Deserialize<'a> for Text<'a> {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(TextVisitor)
+impl<'a> Literal<'a> {
+    /// All of it; UTF-8 unless there is half of a surrogate pair.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What can be shown of it: half of a surrogate pair becomes U+FFFD.
+    pub(crate) fn to_text(&self) -> String {
+        core::str::from_utf8(&self.0).map_or_else(|_| repaired(&self.0), str::to_owned)
+    }
+
+    fn text(self) -> Cow<'a, str> {
+        match self.0 {
+            Cow::Borrowed(bytes) => {
+                core::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(repaired(bytes)), Cow::Borrowed)
+            }
+            Cow::Owned(bytes) => {
+                Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|error| repaired(error.as_bytes())))
+            }
+        }
     }
 }
 
-struct TextVisitor;
+impl<'a> Deserialize<'a> for Literal<'a> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(LiteralVisitor)
+    }
+}
 
-impl<'a> Visitor<'a> for TextVisitor {
-    type Value = Text<'a>;
+struct LiteralVisitor;
+
+impl<'a> Visitor<'a> for LiteralVisitor {
+    type Value = Literal<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text")
     }
 
-    fn visit_borrowed_bytes<E: Error>(self, bytes: &'a [u8]) -> Result<Text<'a>, E> {
-        Ok(Text(match core::str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => Cow::Owned(repaired(bytes)),
-        }))
+    fn visit_borrowed_bytes<E: Error>(self, bytes: &'a [u8]) -> Result<Literal<'a>, E> {
+        Ok(Literal(Cow::Borrowed(bytes)))
     }
 
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text<'a>, E> {
-        Ok(Text(Cow::Owned(core::str::from_utf8(bytes).map_or_else(|_| repaired(bytes), str::to_owned))))
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Literal<'a>, E> {
+        Ok(Literal(Cow::Owned(bytes.to_owned())))
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'a str) -> Result<Text<'a>, E> {
-        Ok(Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E: Error>(self, text: &'a str) -> Result<Literal<'a>, E> {
+        Ok(Literal(Cow::Borrowed(text.as_bytes())))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'a>, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Literal<'a>, E> {
+        Ok(Literal(Cow::Owned(text.as_bytes().to_owned())))
     }
 }
 
@@ -214,6 +241,10 @@ mod tests {
         for none in ["1", "null", "[\"a\"]", "[97]", "{}", "true"] {
             assert_eq!(of(none), None, "{none}");
         }
+        let bytes = |json: &str| literal(document(json).unwrap()).unwrap().bytes().to_owned();
+        assert_ne!(bytes(r#""\ud800""#), bytes(r#""\udc00""#));
+        assert_ne!(bytes(r#""\ud800""#), bytes("\"\u{fffd}\""));
+        assert_eq!(bytes(r#""\ud83d\ude00""#), "😀".as_bytes());
         let raw = document("\"plain\"").unwrap();
         assert!(matches!(text(raw), Some(Cow::Borrowed("plain"))));
     }
@@ -230,7 +261,7 @@ mod tests {
 
     #[test]
     fn depth_costs_no_stack() {
-        let deep = format!("{{\"a\":{}1{},\"b\":2}}", "[".repeat(1000), "]".repeat(1000));
+        let deep = format!("{{\"a\":{}1{},\"b\":2}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
         let [b] = fields(document(&deep).unwrap(), ["b"]).unwrap();
         assert_eq!(b.and_then(number), Some(2.0));
     }

@@ -7,7 +7,7 @@ use core::fmt;
 
 use crate::ids::SourceId;
 use crate::search::Weights;
-use crate::source::Limits;
+use crate::source::{Limits, Preview};
 use crate::trust::UnpairedLimits;
 use crate::turns::{TurnLimits, UpkeepLimits};
 use crate::update::{DEFAULT_PROVIDER, Limits as UpdateLimits};
@@ -73,6 +73,8 @@ pub struct Settings {
     pub import_commit_bytes: u64,
     /// `import.commit-conversations`: the same, until there are so many.
     pub import_commit_conversations: u64,
+    /// `import.preview-records`: records that a dry run of an import remembers, to compare later ones with.
+    pub import_preview_records: u64,
     /// `lock.wait-ms`: how long a call that changes something waits for the lock, in milliseconds.
     pub lock_wait_ms: u64,
     /// `update.provider`: under which provider sources are archived that an update quotes (D36).
@@ -275,6 +277,12 @@ const NUMBERS: &[Number] = &[
         field: |s| &mut s.import_commit_conversations,
     },
     Number {
+        name: Preview::RECORDS,
+        default: 3_000_000,
+        range: (0, 10_000_000),
+        field: |s| &mut s.import_preview_records,
+    },
+    Number {
         name: TurnLimits::BATCH_TOKENS,
         default: 16_000,
         range: (1, 1_000_000),
@@ -331,6 +339,7 @@ impl Default for Settings {
             import_skipped: 0,
             import_commit_bytes: 0,
             import_commit_conversations: 0,
+            import_preview_records: 0,
             lock_wait_ms: 0,
             update_provider: DEFAULT_PROVIDER.to_owned(),
             update: UpdateLimits::default(),

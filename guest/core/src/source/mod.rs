@@ -8,6 +8,7 @@
 //! - [`Catalogue`] keeps what somebody who looks into an archive wants to see: files, records, who speaks.
 //! - [`Batch`] checks new records, [`Comparison`] holds them against what is stored, and [`Plan`] is the text to append;
 //!   [`NumberedBatch`], [`NumberedComparison`] and [`NumberedPlan`] are the same for numbered conversations.
+//! - [`Preview`] stands for what a run that writes nothing would have kept.
 //! - [`Branches`] is what a conversation's second file says where records do not come behind the one before them.
 //! - [`NewerIds`] and [`Resolution`] say, over all files, which record counts and what may be built on.
 //!
@@ -29,6 +30,7 @@ mod limits;
 mod line_start;
 mod metadata;
 mod numbered;
+mod preview;
 mod record;
 mod record_head;
 mod report;
@@ -50,6 +52,7 @@ pub use numbered::{
     NewNumbered, NumberedBatch, NumberedChange, NumberedComparison, NumberedExisting, NumberedKept, NumberedPlan,
     NumberedScan,
 };
+pub use preview::{Obstacle, Occupant, Preview};
 pub use record::{Event, Record, RecordRef, Speaker, first_date};
 pub use report::{Finding, FindingCode, Problem, Severity};
 pub use scan::{Fault, Resume, ScanEnd, Scanner, Tail};

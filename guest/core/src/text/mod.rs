@@ -19,6 +19,6 @@ pub use identity::{IDENTITY_CHARS, identity_part};
 pub use json::json_string;
 pub use lines::{Line, Lines};
 pub use link::{Link, Links};
-pub use percent::{decode, encode_path_part, encode_speaker, is_canonical_speaker};
+pub use percent::{decode, encode_path_bytes, encode_path_part, encode_speaker, is_canonical_speaker};
 pub use plain::clean;
 pub use utf8::{InvalidUtf8, Utf8Pieces};

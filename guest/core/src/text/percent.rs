@@ -4,22 +4,27 @@ use core::fmt::Write as _;
 
 /// Encodes a part of a path: `A-Z a-z 0-9 _ . - ~` stay.
 pub fn encode_path_part(raw: &str) -> String {
+    encode_path_bytes(raw.as_bytes())
+}
+
+/// The same of bytes, which need not be UTF-8. Two inputs never give one output.
+pub fn encode_path_bytes(raw: &[u8]) -> String {
     encode(raw, |byte| is_unreserved(byte) || byte == b'-')
 }
 
 /// Encodes a speaker's id for its marker: `A-Z a-z 0-9 _ . ~` stay. The hyphen does not, so that no value can end the
 /// comment it stands in.
 pub fn encode_speaker(raw: &str) -> String {
-    encode(raw, is_unreserved)
+    encode(raw.as_bytes(), is_unreserved)
 }
 
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'~')
 }
 
-fn encode(raw: &str, stays: impl Fn(u8) -> bool) -> String {
+fn encode(raw: &[u8], stays: impl Fn(u8) -> bool) -> String {
     let mut out = String::with_capacity(raw.len());
-    for byte in raw.bytes() {
+    for &byte in raw {
         if stays(byte) {
             out.push(char::from(byte));
         } else {

@@ -87,7 +87,7 @@ impl Handled {
         let raw = document(content).ok_or(HandledError)?;
         entries(raw, &mut |id, time| {
             match number(time).filter(|time| time.is_finite()) {
-                Some(time) => drop(at.insert(id.to_owned(), time)),
+                Some(time) => drop(at.insert(id.to_text(), time)),
                 None => sound = false,
             }
             true

@@ -122,7 +122,7 @@ fn object<'a>(text: &'a str, raw: Raw<'a>, key: &'static str) -> Result<Object<'
         object.end = place.end;
         object.count += 1;
         object.last = Some(Entry { value: place, lead, colon });
-        if found == key {
+        if found.bytes() == key.as_bytes() {
             is_twice |= object.found.replace(value).is_some();
         }
         true

@@ -231,7 +231,7 @@ impl<'c> Ledger<'c> {
                 self.context.remarks.failure(failure);
             }
             End::Done if self.trust == Trust::Pending && self.has_kept() && !self.dry_run => {
-                self.context.hint("These records are pending: they are found, but nothing is built on them yet.");
+                self.context.hint("What was kept now is pending: it is found, but nothing is built on it yet.");
             }
             End::Done => {}
         }
