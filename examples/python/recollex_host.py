@@ -346,4 +346,12 @@ NO_TURN = {
     "tier": None,
     "trust": "trusted",
 }
-NO_QUERY = {"scope": "any", "speaker": None, "path-prefix": None, "from": None, "to": None, "explain": False}
+NO_QUERY = {
+    "scope": "any",
+    "speaker": None,
+    "path-prefix": None,
+    "from": None,
+    "to": None,
+    "explain": False,
+    "method": "words",
+}

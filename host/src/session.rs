@@ -14,9 +14,9 @@ use crate::bindings::memory::Memory;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
     self, Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Excerpt, GrepQuery,
-    GuestSession, ImportOptions, ImportedConversation, Initialised, Listing, Matches, NumberedTurn, Promotion, Query,
-    ReferencedBlocks, Refreshed, Report, Scope, Setting, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
-    UpdateOptions, Updated,
+    GuestSession, ImportOptions, ImportedConversation, Initialised, Listing, Matches, Method, NumberedTurn, Promotion,
+    Query, RecallQuery, Recollection, ReferencedBlocks, Refreshed, Report, Scope, Setting, Status, StructurePage,
+    TimelinePage, Turn, UnpairedMessage, UpdateOptions, Updated,
 };
 use crate::call::{self, Metered as _};
 use crate::cancel::Canceller;
@@ -304,6 +304,15 @@ impl Session {
         self.call(|guest, store, session| guest.call_search(store, session, query))
     }
 
+    /// What a turn is told of memory, in a fence for its prompt. Memory that is off or broken is an error, one that is empty
+    /// or has nothing to do with the turn an empty text.
+    ///
+    /// # Errors
+    /// As [`Session::init`].
+    pub fn recall(&mut self, query: &RecallQuery) -> Result<Recollection, Error> {
+        self.call(|guest, store, session| guest.call_recall(store, session, query))
+    }
+
     /// Reads a file (its path) or a record (its id, or `path#anchor`) from line `from_line` on, at most `max_lines` (0:
     /// the setting `get.lines`).
     ///
@@ -510,6 +519,7 @@ impl Query {
             from: None,
             to: None,
             explain: false,
+            method: Method::Words,
         }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use recollex::types::Tier;
 use recollex::workspace::{
-    BlockReference, GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, Scope, Turn, UnpairedMessage,
-    UpdateOptions,
+    BlockReference, GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, RecallQuery, Scope, Turn,
+    UnpairedMessage, UpdateOptions,
 };
 use recollex::{Error, OpenOptions, Runtime, RuntimeOptions, Session};
 use serde_json::json;
@@ -70,6 +70,7 @@ const ROWS: &[(&str, Ask)] = &[
     }),
     ("why", |session| BLOCKS.iter().map(|block| shown(session.why(block))).collect()),
     ("search", search),
+    ("recall", recall),
     ("get", get),
     ("browse", browse),
     ("structure", structure),
@@ -218,6 +219,17 @@ fn search(session: &mut Session) -> Vec<String> {
     }
     queries.push(Query { from: Some("2031".to_owned()), ..query("keel submarine") });
     queries.iter().map(|query| shown(session.search(query))).collect()
+}
+
+fn recall(session: &mut Session) -> Vec<String> {
+    let mut queries = Vec::new();
+    for text in ["keel", "submarine", "keel submarine", "潜水艇", "common", "the"] {
+        for max_memories in [1, 50] {
+            queries.push(RecallQuery { text: text.to_owned(), max_tokens: 10_000, max_memories });
+        }
+        queries.push(RecallQuery { text: text.to_owned(), max_tokens: 40, max_memories: 0 });
+    }
+    queries.iter().map(|query| shown(session.recall(query))).collect()
 }
 
 fn get(session: &mut Session) -> Vec<String> {

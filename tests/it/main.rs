@@ -22,6 +22,7 @@ mod machine;
 mod mcp;
 mod promote;
 mod python;
+mod recall;
 mod support;
 mod topic_input;
 mod topic_properties;

@@ -71,26 +71,55 @@ impl Shelf {
         audience: &Audience,
         query: &Query,
         last: bool,
-    ) -> Result<(Ranking, Vec<Finding>), wit::Error> {
+    ) -> Result<Ranked, wit::Error> {
         let mut shelf = self.0.borrow_mut();
+        let held = Held::at_hand(&mut shelf, settings);
+        loop {
+            let findings = held.update(settings, audience, last)?;
+            held.save();
+            // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
+            if let Some((ranking, documents)) = held.rank(settings, audience, query) {
+                return Ok(Ranked { ranking, findings, documents });
+            }
+        }
+    }
+
+    /// How many documents the caller could find, and why that may not be all.
+    pub(crate) fn documents(
+        &self,
+        settings: &Settings,
+        audience: &Audience,
+        last: bool,
+    ) -> Result<(u32, Vec<Finding>), wit::Error> {
+        let mut shelf = self.0.borrow_mut();
+        let held = Held::at_hand(&mut shelf, settings);
+        let findings = held.update(settings, audience, last)?;
+        held.save();
+        Ok((held.see(settings, audience).documents(), findings))
+    }
+}
+
+/// What a query came to.
+pub(crate) struct Ranked {
+    pub(crate) ranking: Ranking,
+    /// Why it may be incomplete.
+    pub(crate) findings: Vec<Finding>,
+    /// How many documents the caller could find.
+    pub(crate) documents: u32,
+}
+
+impl Held {
+    /// The one that was held, if it still says what the cache does, with what others have added since.
+    fn at_hand<'s>(shelf: &'s mut Option<Held>, settings: &Settings) -> &'s mut Held {
         let held = match shelf.take() {
             Some(held) if held.is_current() => held,
             _ => Held::open(settings),
         };
         let held = shelf.insert(held);
         held.take_log();
-        loop {
-            let findings = held.update(settings, audience, last)?;
-            held.save();
-            // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
-            if let Some(ranking) = held.rank(settings, audience, query) {
-                return Ok((ranking, findings));
-            }
-        }
+        held
     }
-}
 
-impl Held {
     /// Of what the cache has.
     fn open(settings: &Settings) -> Self {
         let catalog = stamp(CATALOG);
@@ -272,19 +301,26 @@ impl Held {
         })
     }
 
-    /// None: something has to be indexed again first.
-    fn rank(&mut self, settings: &Settings, audience: &Audience, query: &Query) -> Option<Ranking> {
+    /// The index as a caller sees it.
+    fn see(&mut self, settings: &Settings, audience: &Audience) -> &search::View {
+        let view = match self.view.take() {
+            Some((view, of)) if of == *audience && self.index.is_current(&view) => view,
+            _ => self.index.view(&settings.weights, |path| audience.sees(path)),
+        };
+        &self.view.insert((view, audience.clone())).0
+    }
+
+    /// A ranking, and among how many documents. None: something has to be indexed again first.
+    fn rank(&mut self, settings: &Settings, audience: &Audience, query: &Query) -> Option<(Ranking, u32)> {
         loop {
-            let view = match self.view.take() {
-                Some((view, of)) if of == *audience && self.index.is_current(&view) => view,
-                _ => self.index.view(&settings.weights, |path| audience.sees(path)),
-            };
-            let ranking = self.index.search(query, &view, &mut self.scratch);
-            self.view = Some((view, audience.clone()));
-            match ranking {
+            self.see(settings, audience);
+            let Self { index, view, scratch, .. } = self;
+            let (view, _) = view.as_ref()?;
+            match index.search(query, view, scratch) {
                 Ok(ranking) => {
-                    self.index.shrink(RESIDENT_BYTES);
-                    return Some(ranking);
+                    let documents = view.documents();
+                    index.shrink(RESIDENT_BYTES);
+                    return Some((ranking, documents));
                 }
                 Err(missing) if !self.supply(&missing) => return None,
                 Err(_) => {}

@@ -22,6 +22,7 @@ mod panic;
 mod promote;
 mod read;
 mod reading;
+mod recall;
 mod records;
 mod search;
 mod session;

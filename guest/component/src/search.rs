@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::ids::{TopicPath, is_v2_path};
 use recollex_core::read::Records;
-use recollex_core::search::{Claim, Grounds, Kind, Limits, Query, QueryError, QueryRequest, Ranked, Signal};
+use recollex_core::search::{
+    Claim, EmbeddingUnavailable, Grounds, Kind, Limits, Method, Query, QueryError, QueryRequest,
+    Ranked as RankedDocument, Signal,
+};
 use recollex_core::session::Settings;
 use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record, RecordRef, Trust, glance, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::model;
 use crate::bindings::recollex::memory::store::{Area, StoreError};
 use crate::convert;
 use crate::evidence::Archives;
-use crate::index::{Shelf, said_in};
+use crate::index::{Ranked, Shelf, said_in};
 use crate::read;
 use crate::reading;
 use crate::tree;
@@ -42,9 +46,44 @@ pub(crate) fn search(
         from: query.from.as_deref(),
         to: query.to.as_deref(),
         explain: query.explain,
+        method: match query.method {
+            wit::Method::Words => Method::Words,
+            wit::Method::Embedding => Method::Embedding,
+            wit::Method::Hybrid => Method::Hybrid,
+        },
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    answer(shelf, settings, view, &parsed, last)
+    if parsed.method() != Method::Words {
+        return Err(no_embedding());
+    }
+    let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed, last)?;
+    Ok(wit::Answer { hits: hits.into_iter().map(|found| found.hit).collect(), truncated, findings })
+}
+
+/// Something that was found.
+pub(crate) struct Found {
+    pub(crate) hit: wit::Hit,
+    /// What stands before the text of a record: speaker or role. Empty for a claim.
+    pub(crate) label: String,
+}
+
+/// What was found.
+pub(crate) struct Answered {
+    /// Best first.
+    pub(crate) hits: Vec<Found>,
+    pub(crate) truncated: bool,
+    pub(crate) findings: Vec<wit::Finding>,
+    /// How many documents there are that could have been found.
+    pub(crate) documents: u32,
+}
+
+/// Nothing is found by what it means.
+fn no_embedding() -> wit::Error {
+    let why = match model::describe("embed").configured {
+        true => EmbeddingUnavailable::NoVectors,
+        false => EmbeddingUnavailable::NoModel,
+    };
+    wit::Error::Model((convert::problem(why.code(), why.reason(), None, why.to_string()), false))
 }
 
 /// Answers a query that was checked.
@@ -54,8 +93,8 @@ pub(crate) fn answer(
     view: &View,
     query: &Query,
     last: bool,
-) -> Result<wit::Answer, wit::Error> {
-    let (ranking, findings) = shelf.search(settings, view.audience(), query, last)?;
+) -> Result<Answered, wit::Error> {
+    let Ranked { ranking, findings, documents } = shelf.search(settings, view.audience(), query, last)?;
     let mut findings: Vec<wit::Finding> = findings.into_iter().map(convert::finding).collect();
     let older = Older::read(&ranking.hits, settings, view)?;
     let claims = Claims::read(&ranking.hits, settings, view)?;
@@ -63,7 +102,7 @@ pub(crate) fn answer(
         Kind::Source => hit(ranked, &older, settings),
         Kind::Topic | Kind::Experience => claims.hit(ranked, settings),
     });
-    let hits = hits.collect::<Result<_, _>>()?;
+    let hits = hits.collect::<Result<Vec<Found>, _>>()?;
     if ranking.terms_left_out {
         let code = FindingCode::QueryTermsLeftOut;
         findings.push(convert::finding(Finding {
@@ -76,10 +115,10 @@ pub(crate) fn answer(
             message: "the query has so many words that only its rarest were looked for; ask for fewer".to_owned(),
         }));
     }
-    Ok(wit::Answer { hits, truncated: ranking.truncated, findings })
+    Ok(Answered { hits, truncated: ranking.truncated, findings, documents })
 }
 
-fn invalid(error: &QueryError) -> wit::Error {
+pub(crate) fn invalid(error: &QueryError) -> wit::Error {
     wit::Error::Invalid(convert::problem("INVALID_ARGUMENT", error.reason(), None, error.to_string()))
 }
 
@@ -107,7 +146,7 @@ impl Shown {
 struct Older(BTreeMap<(String, u64), Shown>);
 
 impl Older {
-    fn read(hits: &[Ranked], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
+    fn read(hits: &[RankedDocument], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
         let older = hits.iter().filter(|hit| hit.kind == Kind::Source && !is_v2_path(&hit.path));
         let wanted: BTreeSet<(&str, u64)> = older.map(|hit| (hit.path.as_str(), hit.place.offset)).collect();
         let paths: BTreeSet<&str> = wanted.iter().map(|(path, _)| *path).collect();
@@ -149,7 +188,7 @@ fn shown_of_older(record: Record, legacy: &LegacyRef<'_>, settings: &Settings) -
 }
 
 /// Reads what a hit shows. What is no longer where it was is an error.
-fn hit(ranked: Ranked, older: &Older, settings: &Settings) -> Result<wit::Hit, wit::Error> {
+fn hit(ranked: RankedDocument, older: &Older, settings: &Settings) -> Result<Found, wit::Error> {
     let path = ranked.path.as_str();
     let changed = || convert::store_error(StoreError::Changed, Some(path));
     let read;
@@ -161,7 +200,7 @@ fn hit(ranked: Ranked, older: &Older, settings: &Settings) -> Result<wit::Hit, w
     };
     let Shown { record, headings, mentions, text, is_cut } = shown;
     let record = record.clone();
-    Ok(wit::Hit {
+    let hit = wit::Hit {
         kind: wit::HitKind::Source,
         evidence: mentions.clone().unwrap_or_else(|| vec![record.id.clone()]),
         id: record.id,
@@ -178,7 +217,8 @@ fn hit(ranked: Ranked, older: &Older, settings: &Settings) -> Result<wit::Hit, w
         block: None,
         headings: headings.clone(),
         signals: signals(ranked.signals),
-    })
+    };
+    Ok(Found { hit, label: record.label })
 }
 
 fn signals(signals: Vec<Signal>) -> Vec<wit::Signal> {
@@ -195,7 +235,7 @@ fn beginning<'t>(text: &'t str, settings: &Settings) -> &'t str {
 struct Claims(BTreeMap<(String, String), (Claim, Grounds, wit::Trust)>);
 
 impl Claims {
-    fn read(hits: &[Ranked], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
+    fn read(hits: &[RankedDocument], settings: &Settings, view: &View) -> Result<Self, wit::Error> {
         let claimed = hits.iter().filter(|hit| hit.kind == Kind::Topic);
         let wanted: BTreeSet<(&str, &str)> = claimed.map(|hit| (hit.path.as_str(), hit.id.as_str())).collect();
         let paths: BTreeSet<&str> = wanted.iter().map(|(path, _)| *path).collect();
@@ -206,7 +246,11 @@ impl Claims {
             let entry = view.find(path).map_err(failed)?.ok_or_else(|| failed(StoreError::Changed))?;
             let topic = TopicPath::parse(path).map_err(|_| failed(StoreError::Changed))?;
             let text = reading::text_of(&entry)?;
-            let mut grounds: BTreeMap<String, Grounds> = Claim::grounds(&topic, &text, &archives).into_iter().collect();
+            let mut grounds: BTreeMap<String, Grounds> = BTreeMap::new();
+            for (id, found) in Claim::grounds(&topic, &text, &archives) {
+                // Of two with one id the first is shown.
+                grounds.entry(id).or_insert(found);
+            }
             for claim in Claim::all(&topic, &text).into_iter().filter(|claim| wanted.contains(&(path, claim.id()))) {
                 let grounds = grounds.remove(claim.id()).unwrap_or_default();
                 let trust =
@@ -214,7 +258,6 @@ impl Claims {
                         true => Trust::Trusted,
                         false => Trust::Pending,
                     });
-                // Of two with one id the first is shown.
                 found.entry((path.to_owned(), claim.id().to_owned())).or_insert((claim, grounds, trust));
             }
         }
@@ -222,12 +265,12 @@ impl Claims {
         Ok(Self(found))
     }
 
-    fn hit(&self, ranked: Ranked, settings: &Settings) -> Result<wit::Hit, wit::Error> {
+    fn hit(&self, ranked: RankedDocument, settings: &Settings) -> Result<Found, wit::Error> {
         let changed = || convert::store_error(StoreError::Changed, Some(&ranked.path));
         let (claim, grounds, trust) = self.0.get(&(ranked.path.clone(), ranked.id.clone())).ok_or_else(changed)?;
         let block = claim.event.block.as_str();
         let text = beginning(claim.text(), settings);
-        Ok(wit::Hit {
+        let hit = wit::Hit {
             kind: wit::HitKind::Topic,
             id: block.to_owned(),
             anchor: format!("^{block}"),
@@ -244,12 +287,13 @@ impl Claims {
             headings: claim.headings.clone(),
             signals: signals(ranked.signals),
             path: ranked.path,
-        })
+        };
+        Ok(Found { hit, label: String::new() })
     }
 }
 
 /// The frame of a hit, and as much of its text as is shown. None: it is not there any more.
-fn frame(ranked: &Ranked, settings: &Settings) -> Result<Option<Shown>, wit::Error> {
+fn frame(ranked: &RankedDocument, settings: &Settings) -> Result<Option<Shown>, wit::Error> {
     let place = &ranked.place;
     let wanted = place.header.saturating_add(place.length.min(settings.hit_bytes));
     // Without a stamp: the archive may have grown, and the record is still where it was.

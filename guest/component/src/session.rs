@@ -25,6 +25,7 @@ use crate::panic;
 use crate::promote;
 use crate::read::{self, Target};
 use crate::reading;
+use crate::recall;
 use crate::search;
 use crate::state::State;
 use crate::survey::{Depth, Survey, Verification};
@@ -266,6 +267,10 @@ impl wit::GuestSession for Session {
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
         let view = self.view()?;
         settled(|last| search::search(&self.index, &self.settings, &view, &query, last))
+    }
+
+    fn recall(&self, query: wit::RecallQuery) -> Result<wit::Recollection, wit::Error> {
+        recall::recall(self, &query)
     }
 
     fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {

@@ -147,6 +147,11 @@ pub enum Verb {
     ///
     /// Exit code 1: nothing matched, memory is empty, or the query has no word to look for; stderr says which.
     Search(Search),
+    /// What an agent's turn is told of memory: the best of what was said and claimed, in a fence for its prompt
+    ///
+    /// Reads the text of the turn from the command line or, where there is none, from stdin. Pending evidence is not told.
+    /// Exit code 1: there is nothing to tell; stderr says why.
+    Recall(Recall),
     /// Read a file or a record
     ///
     /// On a terminal with line numbers; elsewhere the text as it is.
@@ -423,9 +428,41 @@ pub struct Search {
     /// Where to look
     #[arg(long, value_enum, default_value_t = Kind::Any)]
     pub kind: Kind,
+    /// By what it is found; this version finds by words only
+    #[arg(long, value_enum, default_value_t = Method::Words)]
+    pub method: Method,
     /// Say how each score came about
     #[arg(long)]
     pub explain: bool,
+}
+
+/// `recollex recall`
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  recollex recall What do the keel bolts cost?
+  recollex recall --max-tokens 400 --json < turn.txt")]
+pub struct Recall {
+    /// What the turn is about; none: stdin
+    #[arg(value_name = "TEXT")]
+    pub text: Vec<String>,
+    /// Tokens it may take, the fence included [default: the setting `recall.tokens`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// Records and claims at most [default: the setting `recall.memories`]
+    #[arg(short = 'k', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_memories: Option<u32>,
+}
+
+/// By what something is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// By its words
+    Words,
+    /// By what it means
+    Embedding,
+    /// By both
+    Hybrid,
 }
 
 /// Where to look.

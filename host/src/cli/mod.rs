@@ -26,6 +26,7 @@ mod mcp;
 mod output;
 mod paths;
 mod promote;
+mod recall;
 mod references;
 mod restore;
 mod search;
@@ -121,6 +122,7 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Verify(args) => verify::run(args, context),
         Verb::Doctor(args) => doctor::run(args, context),
         Verb::Search(args) => search::run(args, context),
+        Verb::Recall(args) => recall::run(args, context),
         Verb::Get(args) => get::run(args, context),
         Verb::Grep(args) => grep::run(args, context),
         Verb::Timeline(args) => timeline::run(args, context),

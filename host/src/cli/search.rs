@@ -1,11 +1,11 @@
 //! `recollex search`: finds what was said.
 
 use recollex::types::{Health, Trust};
-use recollex::workspace::{Answer, Hit, HitKind, Query, Scope};
+use recollex::workspace::{Answer, Hit, HitKind, Method, Query, Scope};
 use recollex::{Error, Session};
 use serde::Serialize;
 
-use super::args::{Kind, Search};
+use super::args::{self, Kind, Search};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::Output;
@@ -67,6 +67,11 @@ pub fn query(args: &Search) -> Query {
         from: args.from.clone(),
         to: args.to.clone(),
         explain: args.explain,
+        method: match args.method {
+            args::Method::Words => Method::Words,
+            args::Method::Embedding => Method::Embedding,
+            args::Method::Hybrid => Method::Hybrid,
+        },
     }
 }
 
@@ -229,6 +234,7 @@ mod tests {
             from: None,
             to: None,
             explain: false,
+            method: Method::Words,
         }
     }
 

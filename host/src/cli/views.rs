@@ -26,6 +26,15 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
+/// `source`, `topic`, `experience`
+pub fn kind(kind: HitKind) -> &'static str {
+    match kind {
+        HitKind::Source => "source",
+        HitKind::Topic => "topic",
+        HitKind::Experience => "experience",
+    }
+}
+
 /// `trusted`, `pending`
 pub fn trust(trust: Trust) -> &'static str {
     match trust {
@@ -144,11 +153,7 @@ struct SignalView<'a> {
 impl<'a> From<&'a Hit> for HitView<'a> {
     fn from(hit: &'a Hit) -> Self {
         Self {
-            kind: match hit.kind {
-                HitKind::Source => "source",
-                HitKind::Topic => "topic",
-                HitKind::Experience => "experience",
-            },
+            kind: kind(hit.kind),
             id: &hit.id,
             path: &hit.path,
             anchor: &hit.anchor,

@@ -36,9 +36,9 @@ use bindings::exports::later_interface;
 use bindings::exports::recollex::memory::workspace::{
     Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Error, Excerpt, Finding, GrepQuery,
     Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing,
-    Initialised, Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query,
-    ReferencedBlocks, Refreshed, Report, Session, Status, StructurePage, TimelinePage, Turn, UnpairedMessage,
-    UpdateOptions, Updated, Verification,
+    Initialised, Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query, RecallQuery,
+    Recollection, ReferencedBlocks, Refreshed, Report, Session, Status, StructurePage, TimelinePage, Turn,
+    UnpairedMessage, UpdateOptions, Updated, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -270,6 +270,10 @@ impl GuestSession for HostileSession {
 
     fn search(&self, _query: Query) -> Result<Answer, Error> {
         Err(unknown("search"))
+    }
+
+    fn recall(&self, _query: RecallQuery) -> Result<Recollection, Error> {
+        Err(unknown("recall"))
     }
 
     /// Reads the raw path `target`: `area:path`.

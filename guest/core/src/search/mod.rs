@@ -61,7 +61,7 @@ pub use document::{Document, Kind, Place, Speaker};
 pub use engine::{MissingPages, Scratch};
 pub use index::{DOCUMENTS, Index, IndexFull};
 pub use kept::{CATALOG, DIRECTORY, Extension, Known, LOG_BYTES, LOG_DOCUMENTS, Opening, Wanted, Write, log_of};
-pub use query::{Limits, QUERY_TERMS, Query, QueryError, QueryRequest};
+pub use query::{EmbeddingUnavailable, Limits, Method, QUERY_TERMS, Query, QueryError, QueryRequest};
 pub use rank::{Ranked, Ranking, Signal};
 pub use token::WORD_BYTES;
 pub use view::View;

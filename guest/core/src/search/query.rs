@@ -45,6 +45,48 @@ pub struct QueryRequest<'a> {
     pub to: Option<&'a str>,
     /// Say how each score came about.
     pub explain: bool,
+    /// By what documents are found.
+    pub method: Method,
+}
+
+/// By what documents are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// By their words.
+    #[default]
+    Words,
+    /// By what they mean, as a model that embeds texts has it.
+    Embedding,
+    /// By both.
+    Hybrid,
+}
+
+/// Why nothing is found by what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EmbeddingUnavailable {
+    /// The host has no such model.
+    #[error("there is no model here that embeds texts; search by words")]
+    NoModel,
+    /// It has one, and nothing of memory was embedded.
+    #[error("this version keeps no vectors of what is remembered; search by words")]
+    NoVectors,
+}
+
+impl EmbeddingUnavailable {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        "EMBEDDING_UNAVAILABLE"
+    }
+
+    /// The stable, kebab-case word.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NoModel => "no-embedding-model",
+            Self::NoVectors => "no-vectors",
+        }
+    }
 }
 
 /// Why a query makes no sense.
@@ -75,6 +117,9 @@ pub enum QueryError {
     /// The days make no sense.
     #[error(transparent)]
     Period(#[from] PeriodError),
+    /// A speaker filter goes with words only.
+    #[error("a speaker is found by words only; leave the speaker out, or search by words")]
+    SpeakerWithEmbedding,
     /// The speaker is blank, but not empty.
     #[error("the speaker is blank; give an id, a name or a label, or none")]
     BlankSpeaker,
@@ -89,6 +134,7 @@ impl QueryError {
             QueryError::TooLong { .. } => "query-too-long",
             QueryError::TopKOutOfRange { .. } => "top-k-out-of-range",
             QueryError::Period(error) => error.reason(),
+            QueryError::SpeakerWithEmbedding => "speaker-with-embedding",
             QueryError::BlankSpeaker => "blank-speaker",
         }
     }
@@ -109,6 +155,7 @@ pub struct Query {
     /// A document without a day lies in none.
     pub(super) period: Option<Period>,
     pub(super) explain: bool,
+    method: Method,
 }
 
 /// Something to look up.
@@ -137,6 +184,9 @@ impl Query {
         let is_dated = request.from.is_some() || request.to.is_some();
         let period = is_dated.then(|| Period::parse(request.from, request.to)).transpose()?;
         let speaker = request.speaker.filter(|name| !name.is_empty()).map(SpeakerFilter::parse).transpose()?;
+        if speaker.is_some() && request.method != Method::Words {
+            return Err(QueryError::SpeakerWithEmbedding);
+        }
         let mut terms = Terms::default();
         let cues = Analyzer::default().analyse(request.text, |found| terms.add(found));
         if terms.terms.is_empty() {
@@ -156,7 +206,20 @@ impl Query {
             path: request.path_prefix.and_then(PathFilter::parse),
             period,
             explain: request.explain,
+            method: request.method,
         })
+    }
+
+    /// By what it is to be answered. An [`Index`](super::Index) knows words only.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The same query for so many hits, at least one.
+    #[must_use]
+    pub fn with_top_k(mut self, top_k: u32) -> Query {
+        self.top_k = top_k.max(1) as usize;
+        self
     }
 
     /// What of it may be somebody's name.
@@ -390,6 +453,15 @@ mod tests {
         assert_eq!(reason(&QueryRequest { speaker: Some(" \t"), ..request("x") }), "blank-speaker");
         assert_eq!(reason(&QueryRequest { speaker: Some("\u{a0}"), ..request("x") }), "blank-speaker");
         assert!(Query::parse(&QueryRequest { speaker: Some(""), ..request("x") }, &LIMITS).unwrap().speaker.is_none());
+    }
+
+    #[test]
+    fn a_speaker_goes_with_words_only() {
+        let by = |method| QueryRequest { speaker: Some("Ada"), method, ..request("x") };
+        assert_eq!(reason(&by(Method::Embedding)), "speaker-with-embedding");
+        assert_eq!(reason(&by(Method::Hybrid)), "speaker-with-embedding");
+        assert_eq!(Query::parse(&by(Method::Words), &LIMITS).unwrap().method(), Method::Words);
+        assert!(Query::parse(&QueryRequest { method: Method::Hybrid, ..request("x") }, &LIMITS).is_ok());
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub struct Settings {
     pub top_k_max: u64,
     /// `search.hit-bytes`: text shown with a hit, in bytes.
     pub hit_bytes: u64,
+    /// `recall.tokens`: what a turn gets of memory where the caller does not say, its fence included, in tokens.
+    pub recall_tokens: u64,
+    /// `recall.memories`: of how many records and claims, at most.
+    pub recall_memories: u64,
     /// `search.weight.…`: how much each part of a score counts, in thousandths.
     pub weights: Weights,
     /// `get.lines`: lines one read shows where the caller does not say.
@@ -203,6 +207,8 @@ const NUMBERS: &[Number] = &[
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
     Number { name: "search.top-k-max", default: 1000, range: (1, 100_000), field: |s| &mut s.top_k_max },
     Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
+    Number { name: "recall.tokens", default: 1500, range: (1, 1_000_000), field: |s| &mut s.recall_tokens },
+    Number { name: "recall.memories", default: 8, range: (1, 1000), field: |s| &mut s.recall_memories },
     weight("search.weight.k1", Weights::DEFAULT.k1, (0, Weights::MAX), |s| &mut s.weights.k1),
     weight("search.weight.b", Weights::DEFAULT.b, (0, 1000), |s| &mut s.weights.b),
     weight("search.weight.session", Weights::DEFAULT.session, (0, Weights::MAX), |s| &mut s.weights.session),
@@ -325,6 +331,8 @@ impl Default for Settings {
             record_bytes: 0,
             top_k_max: 0,
             hit_bytes: 0,
+            recall_tokens: 0,
+            recall_memories: 0,
             weights: Weights::DEFAULT,
             get_lines: 0,
             get_bytes: 0,

@@ -124,6 +124,8 @@ verbs! {
     Core = "core" needs MemoryRead;
     /// Looks words up.
     Search = "search" needs MemoryRead;
+    /// What a turn gets of it.
+    Recall = "recall" needs MemoryRead;
     /// Reads a file or a record.
     Get = "get" needs MemoryRead;
     /// Reads a section of a file.

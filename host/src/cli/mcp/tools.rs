@@ -5,7 +5,7 @@
 //! `cursor` that goes on from there where going on makes sense.
 
 use recollex::Session;
-use recollex::workspace::{GrepQuery, Query, Scope};
+use recollex::workspace::{GrepQuery, Method, Query, RecallQuery, Scope};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::views::{self, FileView, FindingView, HitView, LineView, MatchView, RecordView};
-use crate::cli::{search, status};
+use crate::cli::{recall, search, status};
 
 /// Hits of a page, unless the caller says otherwise.
 const HITS: u32 = 10;
@@ -41,6 +41,23 @@ const TOOLS: &[Entry] = &[
             )
         },
         call: |arguments, context, session| find(read(arguments)?, context, session),
+    },
+    Entry {
+        name: "memory_recall",
+        describe: |name| {
+            tool::<RecallArguments, recall::Document<'static>>(
+                name,
+                "Recall for a turn",
+                "Says what memory holds about what was just said: the best records and claims within a number of tokens, as \
+                 one fenced text. Pending evidence is not told.",
+            )
+        },
+        call: |arguments, _, session| {
+            let RecallArguments { text, max_tokens, max_memories } = read(arguments)?;
+            let query =
+                RecallQuery { text, max_tokens: max_tokens.unwrap_or(0), max_memories: max_memories.unwrap_or(0) };
+            written(&recall::document(&session.recall(&query)?))
+        },
     },
     Entry {
         name: "memory_get",
@@ -205,6 +222,7 @@ fn find(arguments: SearchArguments, context: &Context, session: &mut Session) ->
         from: arguments.from,
         to: arguments.to,
         explain: arguments.explain,
+        method: Method::Words,
     };
     let answer = session.search(&query)?;
     let note = if answer.hits.is_empty() { search::nothing_there(context, session) } else { None };
@@ -215,6 +233,17 @@ fn find(arguments: SearchArguments, context: &Context, session: &mut Session) ->
         note,
         findings: views::findings(&answer.findings),
     })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RecallArguments {
+    /// What the turn is about, usually what was just said
+    text: String,
+    /// Tokens the text may take, its fence included (1500 if not said)
+    max_tokens: Option<u64>,
+    /// Records and claims at most (8 if not said)
+    max_memories: Option<u32>,
 }
 
 #[derive(Deserialize, JsonSchema)]
