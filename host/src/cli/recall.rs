@@ -2,7 +2,6 @@
 
 use recollex::types::Health;
 use recollex::workspace::{HitKind, Omission, Omitted, RecallQuery, Recalled, Recollection};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Recall;
@@ -17,7 +16,8 @@ use super::views::{self, FindingView};
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// What a turn is told.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct Document<'a> {
     /// `empty`, `ok`, `degraded`
     health: &'static str,
@@ -36,7 +36,8 @@ pub struct Document<'a> {
 }
 
 /// A record or a claim that is told.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 struct Memory<'a> {
     kind: &'static str,
     id: &'a str,
@@ -50,7 +51,8 @@ struct Memory<'a> {
 }
 
 /// A record or a claim that is not.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 struct LeftOut<'a> {
     kind: &'static str,
     id: &'a str,
