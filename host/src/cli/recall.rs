@@ -1,7 +1,7 @@
 //! `recollex recall`: what an agent's turn is told of memory.
 
 use recollex::types::Health;
-use recollex::workspace::{HitKind, Omission, Omitted, RecallQuery, Recalled, Recollection};
+use recollex::workspace::{Omission, Omitted, RecallQuery, Recalled, Recollection};
 use serde::Serialize;
 
 use super::args::Recall;
