@@ -12,7 +12,7 @@ use std::rc::Rc;
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::TopicPath;
 use recollex_core::source::Limits;
-use recollex_core::table::{CommittedTopics, Save, TOPIC_TABLE, TopicNote, TopicTable};
+use recollex_core::table::{CommittedTopics, Differences, Save, TOPIC_TABLE, TopicNote, TopicTable};
 use recollex_core::views::RuntimeState;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
@@ -89,13 +89,11 @@ impl Topics {
         let files = files
             .filter_map(|entry| Some((TopicPath::parse(&entry.path).ok()?, File { entry, text: OnceCell::new() })));
         let mut topics = Self { table, kept: kept.clone(), files: files.collect(), failed: RefCell::default() };
-        topics.drop_gone();
-        let unknown: Vec<TopicPath> = topics
-            .files
-            .keys()
-            .filter(|path| digest_of(path.as_str()).is_none_or(|digest| !topics.table.knows(path, &digest)))
-            .cloned()
-            .collect();
+        let there = topics.files.keys().map(|path| (path, digest_of(path.as_str())));
+        let Differences { gone, unknown } = topics.table.differences(there);
+        for path in gone {
+            topics.table.apply(&TopicNote::gone(&path));
+        }
         for path in unknown {
             topics.take_in(&path, archives)?;
         }
@@ -110,14 +108,6 @@ impl Topics {
             }
         }
         Ok(topics)
-    }
-
-    /// Forgets topics that are no longer there.
-    fn drop_gone(&mut self) {
-        let gone: Vec<TopicPath> = self.table.paths().filter(|path| !self.files.contains_key(path)).collect();
-        for path in gone {
-            self.table.apply(&TopicNote::gone(&path));
-        }
     }
 
     /// Supposes that there were such a topic: nothing of it is kept.

@@ -505,6 +505,36 @@ fn a_file_that_is_no_text_has_no_blocks() {
 }
 
 #[test]
+fn differences_are_what_asking_for_each_tells() {
+    let mut table = TopicTable::new(&Limits::default());
+    // In the order of paths, which is not that of their text.
+    let known = ["topics/a/z.md", "topics/a-b.md", "topics/b.md", "topics/c.md"];
+    for name in known {
+        table.apply(&TopicNote::unreadable(&path(name), Digest::of(name.as_bytes())));
+    }
+    table.apply(&TopicNote::gone(&path("topics/c.md")));
+    for there in
+        [&["topics/a/z.md", "topics/b.md"][..], &["topics/a/a.md", "topics/a-b.md", "topics/c.md"], &known, &[]]
+    {
+        let mut there: Vec<TopicPath> = there.iter().map(|name| path(name)).collect();
+        there.sort();
+        for other in [None, Some("topics/b.md")] {
+            // Of one nobody knows the digest, another has changed.
+            let digest = |path: &TopicPath| match path.as_str() {
+                "topics/a-b.md" => None,
+                name if other == Some(name) => Some(Digest::of(b"other")),
+                name => Some(Digest::of(name.as_bytes())),
+            };
+            let found = table.differences(there.iter().map(|path| (path, digest(path))));
+            let gone: Vec<TopicPath> = table.paths().filter(|path| !there.contains(path)).collect();
+            let is_known = |path: &&TopicPath| digest(path).is_some_and(|digest| table.knows(path, &digest));
+            let unknown: Vec<TopicPath> = there.iter().filter(|path| !is_known(path)).cloned().collect();
+            assert_eq!((found.gone, found.unknown), (gone, unknown), "{there:?}");
+        }
+    }
+}
+
+#[test]
 fn a_session_keeps_its_file_small() {
     let mut workspace = Workspace::new();
     let mut longest = 0;

@@ -25,7 +25,9 @@ pub use files::{FileState, FileTable, Save};
 pub use head::ArchiveHead;
 pub use ids::{IdIndex, Search, merge_keys};
 pub use rows::{Key, ROWS_MAX, Row, RowLog, Rows, row_key, rows_length, rows_range};
-pub use topics::{Answers, CommittedTopics, KnownBlock, KnownRow, TOPIC_TABLE, TopicEntry, TopicNote, TopicTable};
+pub use topics::{
+    Answers, CommittedTopics, Differences, KnownBlock, KnownRow, TOPIC_TABLE, TopicEntry, TopicNote, TopicTable,
+};
 
 use crate::digest::Digest;
 

@@ -77,6 +77,15 @@ pub struct TopicTable {
     names: OnceCell<Names>,
 }
 
+/// What a table does not know of the topics there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Topics that the table knows and that are not there; in order.
+    pub gone: Vec<TopicPath>,
+    /// Topics whose content is not the one that the table knows, or that nobody has looked at; in order.
+    pub unknown: Vec<TopicPath>,
+}
+
 /// A statement about a topic, within the table's bytes.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -369,8 +378,31 @@ impl TopicTable {
     /// Whether what is known of a topic is about this content of it.
     pub fn knows(&self, path: &TopicPath, digest: &Digest) -> bool {
         let row = self.place(path.as_str()).ok().and_then(|place| self.by_path.get(place));
-        let row = row.and_then(|row| self.rows.get(*row));
+        row.is_some_and(|row| self.is_about(*row, digest))
+    }
+
+    fn is_about(&self, row: usize, digest: &Digest) -> bool {
+        let row = self.rows.get(row);
         row.and_then(|row| self.bytes.get(row.body..row.body + digest.0.len())) == Some(digest.0.as_slice())
+    }
+
+    /// Holds the table against the topics there are, in order, each with the digest of its content if somebody knows it. Goes
+    /// through both once.
+    pub fn differences<'p>(&self, there: impl IntoIterator<Item = (&'p TopicPath, Option<Digest>)>) -> Differences {
+        let mut differences = Differences::default();
+        let mut known = self.by_path.iter().peekable();
+        let gone = |row: &usize, gone: &mut Vec<TopicPath>| gone.extend(TopicPath::parse(self.path_of(*row)).ok());
+        for (path, digest) in there {
+            while let Some(row) = known.next_if(|row| path_order(self.path_of(**row), path.as_str()).is_lt()) {
+                gone(row, &mut differences.gone);
+            }
+            let row = known.next_if(|row| self.path_of(**row) == path.as_str());
+            if !row.zip(digest).is_some_and(|(row, digest)| self.is_about(*row, &digest)) {
+                differences.unknown.push(path.clone());
+            }
+        }
+        known.for_each(|row| gone(row, &mut differences.gone));
+        differences
     }
 
     fn topics_at(&self, places: &Places, name: &str) -> Vec<TopicPath> {
