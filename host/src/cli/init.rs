@@ -146,32 +146,60 @@ fn put_aside_locked(root: &Path, older: &[&str], wait_ms: u32) -> Result<(Vec<Mo
     result
 }
 
-/// Moves what older programs left into the sibling directory `<name>-superseded`, never over anything that is there.
+/// Moves what older programs left into the sibling directory `<name>-superseded`, never over anything that is there. If the
+/// medium fails on the way, what was moved is moved back.
 fn put_aside(root: &Path, older: &[&str]) -> Result<(Vec<Moved>, Vec<Kept>), Failure> {
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
+    let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
     for name in older {
         let from = root.join(name);
-        match from.symlink_metadata() {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(Failure::io("look at", &from, &error)),
-        }
-        let aside = superseded(root);
-        make_directory(&aside)?;
-        let to = aside.join(name);
+        let to = superseded(root).join(name);
         let (from_shown, to_shown) = (from.display().to_string(), to.display().to_string());
-        match rename_to_nothing(&from, &to) {
-            Ok(()) => moved.push(Moved { from: from_shown, to: to_shown }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                kept.push(Kept {
-                    path: from_shown,
-                    why: format!("{to_shown} is there already; move one of them yourself"),
+        match move_aside(root, &from, &to) {
+            Ok(Aside::Moved) => {
+                moved.push(Moved { from: from_shown, to: to_shown });
+                done.push((from, to));
+            }
+            Ok(Aside::Taken) => {
+                let why = format!("{to_shown} is there already; move one of them yourself");
+                kept.push(Kept { path: from_shown, why });
+            }
+            Ok(Aside::Gone) => {}
+            Err(failure) => {
+                let stuck = done.iter().rev().filter(|(from, to)| rename_to_nothing(to, from).is_err());
+                let stuck: Vec<String> = stuck.map(|(_, to)| to.display().to_string()).collect();
+                return Err(match &*stuck {
+                    [] => failure.next("nothing was moved; try again once that is mended"),
+                    stuck => failure.next(format!("move back what could not be: {}", stuck.join(", "))),
                 });
             }
-            Err(error) => return Err(Failure::io("move it aside", &from, &error)),
         }
     }
     Ok((moved, kept))
+}
+
+/// What became of something that was to be moved.
+enum Aside {
+    Moved,
+    /// Something is there already.
+    Taken,
+    /// It was gone by then.
+    Gone,
+}
+
+/// Moves one thing.
+fn move_aside(root: &Path, from: &Path, to: &Path) -> Result<Aside, Failure> {
+    match from.symlink_metadata() {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Aside::Gone),
+        Err(error) => return Err(Failure::io("look at", from, &error)),
+    }
+    make_directory(&superseded(root))?;
+    match rename_to_nothing(from, to) {
+        Ok(()) => Ok(Aside::Moved),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Aside::Taken),
+        Err(error) => Err(Failure::io("move it aside", from, &error)),
+    }
 }
 
 /// `memory` -> `memory-superseded`, beside it.
@@ -222,6 +250,19 @@ mod tests {
         assert_eq!(fs::read_to_string(aside.join("index.sqlite")).unwrap(), "old");
         assert_eq!(fs::read_to_string(root.join("index.sqlite")).unwrap(), "new");
         assert!(root.join("topics").exists());
+    }
+
+    #[test]
+    fn what_fails_on_the_way_is_taken_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("memory");
+        fs::create_dir_all(root.join("journal")).unwrap();
+        fs::create_dir_all(root.join("wiki/deep")).unwrap();
+        // There is no directory beside that the second could be put into.
+        let failure = put_aside(&root, &["journal", "wiki/deep"]).unwrap_err();
+        assert!(failure.next.as_deref().is_some_and(|next| next.starts_with("nothing was moved")), "{failure:?}");
+        assert!(root.join("journal").is_dir() && root.join("wiki/deep").is_dir());
+        assert!(!parent.path().join("memory-superseded/journal").exists());
     }
 
     #[test]
