@@ -4,7 +4,7 @@
 mod search_support;
 
 use proptest::prelude::*;
-use recollex_core::search::{Index, Kind, QUERY_TERMS, Query, QueryRequest, Ranking, Scratch, Weights};
+use recollex_core::search::{Index, Kind, Method, QUERY_TERMS, Query, QueryRequest, Ranking, Scratch, Weights};
 use search_support::{LIMITS, Record, index};
 use std::collections::BTreeMap;
 
@@ -221,6 +221,7 @@ proptest! {
         let request = QueryRequest {
             text: &text, top_k, scope: None, speaker: speaker.as_deref(), path_prefix: path_prefix.as_deref(),
             from: from.as_deref(), to: to.as_deref(), explain: true,
+            method: Method::Words,
         };
         match Query::parse(&request, &LIMITS) {
             Ok(query) => {
