@@ -10,7 +10,7 @@ use recollex_core::ids::WorkspaceId;
 use recollex_core::source::Limits;
 use recollex_core::time::Zone;
 use recollex_core::turns::{
-    Citations, CursorCandidates, Lineage, Session, SessionReader, Standing, TurnLimits, mark_line, mark_node,
+    Citations, CursorCandidates, Heads, Lineage, Session, SessionReader, TurnLimits, mark_line, mark_node,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -59,7 +59,7 @@ fn node(place: usize, parent: Option<usize>) -> String {
 fn read(files: &[(String, String)]) -> Session {
     let mut reader = SessionReader::new("openprogram", "local_42", &Zone::utc(), &Limits::default());
     files.iter().for_each(|(name, text)| reader.file(name, text.as_bytes()));
-    reader.finish(&Standing::default())
+    reader.finish(&Heads::default())
 }
 
 /// Seconds of the best round.

@@ -14,7 +14,7 @@ use recollex_core::topic::edit::EditReason;
 use recollex_core::topic::{Check, FaultCode, Sources, TopicRef};
 use recollex_core::trust::{Denied, Narrowing, Prefix, Quota, Verb, authorise};
 use recollex_core::turns::{
-    LastFailure, LastOutcome, ModelFailure, SessionFaultCode, SessionReader, Standing, WriterCode, WriterFailure,
+    Heads, LastFailure, LastOutcome, ModelFailure, SessionFaultCode, SessionReader, WriterCode, WriterFailure,
     WriterStatus, mark_line,
 };
 use recollex_core::update::Reason;
@@ -484,7 +484,7 @@ fn files_of_turns_are_as_written() {
         .map(|line| {
             let mut reader = SessionReader::new("openprogram", "s", &Zone::utc(), &Limits::default());
             reader.lines(format!("{line}\n{{\"id\":\"u1\",\"role\":\"user\",\"content\":\"x\"}}").as_bytes());
-            let session = reader.finish(&Standing::default());
+            let session = reader.finish(&Heads::default());
             assert_eq!(session.faults(), []);
             session.node("a1").expect("the node").turn.clone()
         })

@@ -7,7 +7,7 @@ use recollex_core::table::{TopicNote, TopicTable};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::topic::Sources;
 use recollex_core::turns::{
-    Citations, Line, Lineage, Place, Receipt, Receipts, Session, SessionFaultCode, SessionReader, Standing, Trigger,
+    Citations, Heads, Line, Lineage, Place, Receipt, Receipts, Session, SessionFaultCode, SessionReader, Trigger,
     TurnLimits, mark_line, stale_topics,
 };
 use serde_json::{Value, json};
@@ -30,10 +30,10 @@ fn with(mut node: Value, key: &str, value: Value) -> Value {
     node
 }
 
-fn session(nodes: &[Value], standing: &Standing<'_>) -> Session {
+fn session(nodes: &[Value], heads: &Heads<'_>) -> Session {
     let mut reader = reader();
     nodes.iter().for_each(|node| reader.lines(format!("{node}\n").as_bytes()));
-    reader.finish(standing)
+    reader.finish(heads)
 }
 
 fn owed(session: &Session) -> Vec<(String, Vec<String>)> {
@@ -75,7 +75,7 @@ fn each_fault_is_its_nodes_alone() {
     file(with(said("nobody", Some("a")), "authority_schema", 2.into()).to_string().as_bytes());
     file(with(said("behind-nobody", Some("nobody")), "role", "assistant".into()).to_string().as_bytes());
     file(with(said("oracle", Some("a")), "role", "oracle".into()).to_string().as_bytes());
-    let session = reader.finish(&Standing { head: Some("gone"), archived: &["gone too"] });
+    let session = reader.finish(&Heads { current: Some("gone"), archived: &["gone too"] });
     assert_eq!(
         faults(&session),
         [
@@ -117,7 +117,7 @@ fn what_no_archive_takes_is_told_and_the_rest_goes_on() {
     ] {
         reader.lines(format!("{node}\n").as_bytes());
     }
-    let session = reader.finish(&Standing::default());
+    let session = reader.finish(&Heads::default());
     assert_eq!(
         faults(&session),
         [(SessionFaultCode::NodeTooLong, None), (SessionFaultCode::RefusedTurn, Some("long"))]
@@ -139,7 +139,7 @@ fn the_current_branch_comes_first_and_what_is_common_is_written_once() {
     //       \ y1
     let nodes =
         [said("a", None), said("b", Some("a")), said("x1", Some("b")), said("x2", Some("x1")), said("y1", Some("b"))];
-    let of = |head: Option<&str>, archived: &[&str]| owed(&session(&nodes, &Standing { head, archived }));
+    let of = |head: Option<&str>, archived: &[&str]| owed(&session(&nodes, &Heads { current: head, archived }));
     let segment =
         |tip: &str, turns: &[&str]| (tip.to_owned(), turns.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
     assert_eq!(of(Some("x2"), &[]), [segment("x2", &["a", "b", "x1", "x2"]), segment("y1", &["y1"])]);
@@ -155,7 +155,7 @@ fn the_current_branch_comes_first_and_what_is_common_is_written_once() {
 #[test]
 fn unforced_writes_wait_for_enough_or_for_quiet() {
     let nodes = [said("a", None), said("b", Some("a")), said("c", Some("b"))];
-    let session = session(&nodes, &Standing::default());
+    let session = session(&nodes, &Heads::default());
     let owed = session.owed(workspace());
     let limits = TurnLimits { batch_tokens: 20, ..TurnLimits::default() };
     let at = |seconds: f64| Instant::from_seconds(1_700_000_000.0 + seconds).expect("an instant");
@@ -183,7 +183,7 @@ fn a_turn_without_a_time_does_not_wait_for_ever() {
     let timeless = |id: &str, after| with(said(id, after), "timestamp", Value::Null);
     let now = Instant::from_seconds(1_700_000_060.0).expect("an instant");
     let is_written = |nodes: &[Value]| {
-        let session = session(nodes, &Standing::default());
+        let session = session(nodes, &Heads::default());
         session.owed(workspace()).unforced(&TurnLimits::default(), now, |_| 1).is_some()
     };
     assert!(is_written(&[timeless("a", None)]));
@@ -201,7 +201,7 @@ fn what_a_writer_reads_is_the_batch_and_nothing_passes_for_a_turn() {
         ),
         with(with(said("c", Some("b")), "role", "assistant".into()), "timestamp", Value::Null),
     ];
-    let session = session(&nodes, &Standing::default());
+    let session = session(&nodes, &Heads::default());
     let owed = session.owed(workspace());
     let batch = owed.batches(&TurnLimits::default(), |_| 1).next().expect("a batch");
     assert_eq!(
@@ -223,7 +223,7 @@ fn a_torn_mark_marks_nothing_and_a_whole_one_its_batch() {
         let mut reader = reader();
         reader.lines(text.as_bytes());
         reader.lines(&mark.as_bytes()[..cut]);
-        let session = reader.finish(&Standing::default());
+        let session = reader.finish(&Heads::default());
         // All of it but the line's end is the whole line.
         let is_whole = cut == mark.len() - 1;
         assert_eq!(session.owed(workspace()).count(), if is_whole { 0 } else { 2 }, "{cut}");
@@ -234,7 +234,7 @@ fn a_torn_mark_marks_nothing_and_a_whole_one_its_batch() {
 
 #[test]
 fn whoever_died_between_topics_and_marks_left_a_receipt() {
-    let mut session = session(&[said("a", None), said("b", Some("a")), said("c", Some("b"))], &Standing::default());
+    let mut session = session(&[said("a", None), said("b", Some("a")), said("c", Some("b"))], &Heads::default());
     session.mark(["a"], &workspace().to_string());
     let mut receipts = Receipts::default();
     receipts.add(Receipt { session: "s".into(), nodes: vec!["a".into(), "b".into(), "gone".into()] });
@@ -275,7 +275,7 @@ fn claim(id: &str) -> String {
 fn the_ledger_follows_what_topics_cite_and_says_when_it_is_stale() {
     let mut session = session(
         &[said("a", None), said("b", Some("a")), said("c", Some("b")), said("d", Some("c"))],
-        &Standing::default(),
+        &Heads::default(),
     );
     session.mark(["c"], &workspace().to_string());
     let mut topics = TopicTable::new(&Limits::default());
@@ -323,7 +323,7 @@ fn records_stand_on_the_readers_line_on_another_or_nowhere() {
         said("away", Some("a")),
         with(said("back", Some("own")), "rewound", true.into()),
     ];
-    let session = session(&nodes, &Standing { head: Some("own"), archived: &["away"] });
+    let session = session(&nodes, &Heads { current: Some("own"), archived: &["away"] });
     let lineage = Lineage::of_session(&session);
     let line = |id: &str| lineage.line(id);
     assert_eq!(line("a"), Some(Line::Own));

@@ -5,8 +5,8 @@ use recollex_core::ids::WorkspaceId;
 use recollex_core::source::Limits;
 use recollex_core::time::Zone;
 use recollex_core::turns::{
-    Citations, CursorCandidates, Lineage, MARK_KEY, MarkSplice, Session, SessionReader, Standing, TurnLimits,
-    mark_line, mark_node,
+    Citations, CursorCandidates, Heads, Lineage, MARK_KEY, MarkSplice, Session, SessionReader, TurnLimits, mark_line,
+    mark_node,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,12 +86,12 @@ fn nodes() -> impl Strategy<Value = Vec<Made>> {
     proptest::collection::vec(node, 0..20)
 }
 
-fn session(nodes: &[Made], standing: &Standing<'_>) -> Session {
+fn session(nodes: &[Made], heads: &Heads<'_>) -> Session {
     let mut reader = reader();
     for (number, node) in nodes.iter().enumerate() {
         reader.file(&format!("{number:04}.json"), node.json().to_string().as_bytes());
     }
-    reader.finish(standing)
+    reader.finish(heads)
 }
 
 fn turns(session: &Session) -> BTreeSet<String> {
@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn nothing_said_on_any_branch_is_left_behind(mut nodes in nodes()) {
         nodes.iter_mut().for_each(|node| node.mark = None);
-        let session = session(&nodes, &Standing::default());
+        let session = session(&nodes, &Heads::default());
         let owed = owed(&session);
         prop_assert_eq!(owed.len(), session.owed(workspace()).count() as usize);
         prop_assert_eq!(owed.iter().cloned().collect::<BTreeSet<_>>(), turns(&session));
@@ -122,7 +122,7 @@ proptest! {
     #[test]
     fn what_all_branches_owe_is_what_each_owes(nodes in nodes(), head in 0..16_u8, archived in 0..16_u8) {
         let (head, archived) = (format!("n{head}"), format!("n{archived}"));
-        let session = session(&nodes, &Standing { head: Some(&head), archived: &[&archived] });
+        let session = session(&nodes, &Heads { current: Some(&head), archived: &[&archived] });
         let mut union = BTreeSet::new();
         for branch in session.branches().iter().filter(|branch| !branch.archived) {
             let all: Vec<String> = session.owed_on(*branch, workspace()).iter().map(|turn| turn.node.id.clone()).collect();
@@ -143,7 +143,7 @@ proptest! {
     /// Whoever dies after any batch and begins anew ends with the same turns written, each once.
     #[test]
     fn every_turn_is_written_once_whoever_dies(nodes in nodes(), threshold in 1..40_u64, lives in 1..4_usize) {
-        let mut session = session(&nodes, &Standing::default());
+        let mut session = session(&nodes, &Heads::default());
         let open: BTreeSet<String> = owed(&session).into_iter().collect();
         let limits = TurnLimits { batch_tokens: threshold, ..TurnLimits::default() };
         let mut written: Vec<String> = Vec::new();
@@ -168,7 +168,7 @@ proptest! {
 
     #[test]
     fn a_batch_reaches_the_threshold_or_ends_its_branch(nodes in nodes(), threshold in 1..60_u64) {
-        let session = session(&nodes, &Standing::default());
+        let session = session(&nodes, &Heads::default());
         let owed = session.owed(workspace());
         let limits = TurnLimits { batch_tokens: threshold, ..TurnLimits::default() };
         let count = |turn: &recollex_core::turns::Turn<'_>| turn.record.text.len() as u64;
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn the_ledger_has_every_turn_once(nodes in nodes(), cited in proptest::collection::btree_set(0..14_u8, 0..14)) {
-        let session = session(&nodes, &Standing::default());
+        let session = session(&nodes, &Heads::default());
         let citations: Citations = cited.iter().map(|id| format!("openprogram/s/n{id}")).collect();
         let ledger = session.ledger(workspace(), &citations, &|_| true);
         let mut classes: BTreeMap<String, &str> = BTreeMap::new();
@@ -235,10 +235,10 @@ proptest! {
         let bytes = &text.as_bytes()[..text.len().saturating_sub(cut)];
         let mut whole = reader();
         whole.lines(bytes);
-        let whole = whole.finish(&Standing::default());
+        let whole = whole.finish(&Heads::default());
         let mut cut = reader();
         bytes.chunks(piece).for_each(|piece| cut.lines(piece));
-        let cut = cut.finish(&Standing::default());
+        let cut = cut.finish(&Heads::default());
         prop_assert_eq!(whole.nodes(), cut.nodes());
         prop_assert_eq!(whole.faults(), cut.faults());
     }
@@ -247,7 +247,7 @@ proptest! {
     fn what_cursors_left_is_a_beginning_of_every_branch(nodes in nodes(), held in proptest::collection::btree_set(0..14_u8, 0..14)) {
         let mut nodes = nodes;
         nodes.iter_mut().for_each(|node| node.mark = None);
-        let mut session = session(&nodes, &Standing::default());
+        let mut session = session(&nodes, &Heads::default());
         let candidates = archived(&held);
         let migrated: Vec<String> = session.migrated(&candidates).into_iter().map(str::to_owned).collect();
         session.mark(migrated.iter().map(String::as_str), WORKSPACE);
@@ -268,7 +268,7 @@ proptest! {
     #[test]
     fn every_turn_is_on_a_line(nodes in nodes(), head in 0..14_u8) {
         let head = format!("n{head}");
-        let session = session(&nodes, &Standing { head: Some(&head), archived: &[] });
+        let session = session(&nodes, &Heads { current: Some(&head), archived: &[] });
         let lineage = Lineage::of_session(&session);
         let own: BTreeSet<&str> =
             session.branches().first().map(|branch| session.rows(*branch)).unwrap_or_default().iter().map(|row| row.id.as_str()).collect();
@@ -286,7 +286,7 @@ proptest! {
             reader.lines(bytes);
             let _ = mark_node(bytes, "a", workspace());
         }
-        let session = reader.finish(&Standing { head: Some("a"), archived: &["b"] });
+        let session = reader.finish(&Heads { current: Some("a"), archived: &["b"] });
         prop_assert!(session.nodes().len() + session.faults().len() > 0 || files.iter().all(|bytes| bytes.iter().all(u8::is_ascii_whitespace)));
     }
 }

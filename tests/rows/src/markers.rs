@@ -9,7 +9,7 @@ use recollex_core::ids::{Location, WorkspaceId, is_v2_path, label};
 use recollex_core::source::{FrameRef, Limits, NewRecord, Scanner};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::turns::{
-    Batch, CursorCandidates, Node, Session, SessionReader, Standing, Turn, TurnLimits, UpkeepLimits, WriterFailure,
+    Batch, CursorCandidates, Heads, Node, Session, SessionReader, Turn, TurnLimits, UpkeepLimits, WriterFailure,
     after_batch, has_cursors, leading, mark_line, mark_node, without_cursors,
 };
 use recollex_core::views::RuntimeState;
@@ -106,7 +106,7 @@ impl Store {
 
     fn finish(&self, reader: SessionReader) -> Session {
         let archived: Vec<&str> = self.archived.iter().map(String::as_str).collect();
-        reader.finish(&Standing { head: self.head.as_deref(), archived: &archived })
+        reader.finish(&Heads { current: self.head.as_deref(), archived: &archived })
     }
 
     /// Marks a node in its file. Everything else of it stays: what JSON says besides the mark is compared.

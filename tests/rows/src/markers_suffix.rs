@@ -3,7 +3,7 @@
 use recollex_core::ids::WorkspaceId;
 use recollex_core::source::Limits;
 use recollex_core::time::Zone;
-use recollex_core::turns::{SessionReader, Standing, mark_line};
+use recollex_core::turns::{Heads, SessionReader, mark_line};
 use serde_json::{Value, json};
 
 use crate::{Input, Malformed, Observed, Outcome};
@@ -20,7 +20,7 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
         before = (*id).into();
     }
     reader.lines(mark_line(marked, workspace, true).as_bytes());
-    let session = reader.finish(&Standing::default());
+    let session = reader.finish(&Heads::default());
     let owed = match session.branches() {
         [] => Vec::new(),
         [branch] => session.owed_on(*branch, workspace).into_iter().map(|turn| turn.node.id.clone()).collect(),

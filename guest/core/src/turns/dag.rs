@@ -29,8 +29,16 @@ pub(super) struct Dag {
     tips: Vec<usize>,
 }
 
-fn at<T: Copy>(list: &[T], place: usize) -> Option<T> {
+/// What stands at a place.
+pub(super) fn at<T: Copy>(list: &[T], place: usize) -> Option<T> {
     list.get(place).copied()
+}
+
+/// Puts something at a place, if there is one.
+pub(super) fn set<T>(list: &mut [T], place: usize, value: T) {
+    if let Some(slot) = list.get_mut(place) {
+        *slot = value;
+    }
 }
 
 impl Dag {
@@ -48,12 +56,12 @@ impl Dag {
             };
             if let Some(above) = above {
                 let below = at(&depth, above).unwrap_or_default().saturating_add(1);
-                depth.get_mut(place).into_iter().for_each(|depth| *depth = below);
+                set(&mut depth, place, below);
                 if (at(&kinds, place), at(&kinds, above)) == (Some(Kind::Row), Some(Kind::Row)) {
-                    is_inner.get_mut(above).into_iter().for_each(|inner| *inner = true);
+                    set(&mut is_inner, above, true);
                 }
             }
-            up.get_mut(place).into_iter().for_each(|up| *up = above);
+            set(&mut up, place, above);
         }
         let tips = kinds.iter().zip(&is_inner).enumerate();
         let tips = tips.filter(|(_, (kind, inner))| **kind == Kind::Row && !**inner).map(|(place, _)| place).collect();
@@ -101,7 +109,7 @@ fn parents_first(parents: &[Option<usize>]) -> Vec<usize> {
         match parent.and_then(|parent| first_child.get_mut(parent)) {
             Some(first) => {
                 let sibling = first.replace(place);
-                next_sibling.get_mut(place).into_iter().for_each(|next| *next = sibling);
+                set(&mut next_sibling, place, sibling);
             }
             None => open.push(place),
         }

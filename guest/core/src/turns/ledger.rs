@@ -3,6 +3,7 @@
 //! Nothing is kept of it. What archives hold, what topics cite and how the session hangs together say at any time which turns
 //! are written; a paragraph that is deleted makes its turns owed again by being gone. Must not know how any of that is read.
 
+use super::dag::{at, set};
 use super::session::{Session, Turn};
 use crate::digest::Digest;
 use crate::ids::{TopicPath, WorkspaceId};
@@ -90,12 +91,13 @@ pub struct Ledger<'s> {
     /// Not marked, not cited, and a later turn is marked, so that no write reaches it (D24). Written on request:
     /// [`Session::chosen`].
     pub stranded: Vec<LedgerEntry<'s>>,
-    /// Cited, and not marked: whoever wrote it died before the mark, or wrote it by hand. To be marked, not written again.
+    /// Cited, and not marked: somebody cited it by hand, or whoever wrote it died before the mark and left no receipt. A mark
+    /// on it alone would strand what is older: it is written in its turn, if a branch owes it.
     pub cited_unmarked: Vec<LedgerEntry<'s>>,
 }
 
 impl Ledger<'_> {
-    /// How many turns are owed: all but those that are cited and only lack their mark.
+    /// How many turns nothing rests on, and should: all but those that are cited and only lack their mark.
     #[must_use]
     pub fn owed(&self) -> u64 {
         (self.unmarked.len() + self.marked_uncited.len() + self.stranded.len()) as u64
@@ -115,11 +117,9 @@ impl Session {
         let text = workspace.to_string();
         let mut has_later_mark = vec![false; self.nodes.len()];
         for place in self.dag.order().rev() {
-            let is_later = self.is_marked(place, &text) || has_later_mark.get(place).copied().unwrap_or_default();
-            if let Some(above) = self.dag.above(place).filter(|_| is_later)
-                && let Some(flag) = has_later_mark.get_mut(above)
-            {
-                *flag = true;
+            let is_later = self.is_marked(place, &text) || at(&has_later_mark, place) == Some(true);
+            if let Some(above) = self.dag.above(place).filter(|_| is_later) {
+                set(&mut has_later_mark, above, true);
             }
         }
         let owed: BTreeSet<&str> = self
@@ -132,7 +132,7 @@ impl Session {
         for place in 0..self.nodes.len() {
             let Some(turn) = self.turn_at(place) else { continue };
             let source_id = turn.source_id();
-            let is_stranded = has_later_mark.get(place).copied().unwrap_or_default();
+            let is_stranded = at(&has_later_mark, place) == Some(true);
             let class = match (self.is_marked(place, &text), citations.is_cited(&source_id)) {
                 (true, true) => continue,
                 (true, false) => &mut ledger.marked_uncited,

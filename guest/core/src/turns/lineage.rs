@@ -3,7 +3,7 @@
 //! Knows the shape of a session or of an archive with its branches; must not know what is searched or shown.
 
 use super::dag::{Dag, Kind};
-use super::node::Node;
+use super::node::{NoTurn, Node};
 use super::session::Session;
 use crate::import::{SkipReason, message_part};
 use crate::source::{Branches, Predecessor};
@@ -32,9 +32,8 @@ impl Line {
         }
     }
 
-    /// Of a claim: the best of what it rests on. None of the evidence is of this conversation, then neither is the claim.
-    /// [`Line::Abandoned`] is said only of a claim that rests on nothing else: `None` in `evidence`, a record of another
-    /// conversation, is a ground of its own.
+    /// The line of a claim: the best of those of its evidence. `None` in `evidence` is a record of another conversation; a claim
+    /// that also rests on such a one is not [`Line::Abandoned`]. None: the claim is on no line of this conversation.
     #[must_use]
     pub fn of_claim(evidence: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let (mut best, mut is_elsewhere) = (None::<Self>, false);
@@ -71,7 +70,7 @@ impl Lineage {
         let name = |node: &Node| match &node.turn {
             Ok(record) => Some(record.id.clone()),
             // It may have been archived before it was taken back.
-            Err(SkipReason::Rewound) => message_part(&node.id).map(Cow::into_owned),
+            Err(NoTurn::LeftOut(SkipReason::Rewound)) => message_part(&node.id).map(Cow::into_owned),
             Err(_) => None,
         };
         let lines = session.nodes.iter().zip(places).filter_map(|(node, line)| Some((name(node)?, line))).collect();

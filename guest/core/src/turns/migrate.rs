@@ -4,6 +4,7 @@
 //! holds a session from its beginning without a gap. The cursors go once every session's marks are made; until then the
 //! same comes out each time. Knows archives and sessions as they are read.
 
+use super::dag::{at, set};
 use super::session::Session;
 use crate::ids::SourceId;
 use crate::source::FrameRef;
@@ -77,10 +78,10 @@ impl Session {
         let mut is_whole = vec![false; self.nodes.len()];
         let mut written = vec![false; self.nodes.len()];
         for place in self.dag.order() {
-            let is_so_far = self.dag.above(place).is_none_or(|above| is_whole.get(above).copied().unwrap_or_default());
+            let is_so_far = self.dag.above(place).is_none_or(|above| at(&is_whole, above) == Some(true));
             let held = self.turn_at(place).map(|turn| candidates.source_ids.contains(&turn.source_id()));
-            is_whole.get_mut(place).into_iter().for_each(|whole| *whole = is_so_far && held != Some(false));
-            written.get_mut(place).into_iter().for_each(|mark| *mark = is_so_far && held == Some(true));
+            set(&mut is_whole, place, is_so_far && held != Some(false));
+            set(&mut written, place, is_so_far && held == Some(true));
         }
         self.nodes.iter().zip(written).filter(|(_, written)| *written).map(|(node, _)| node.id.as_str()).collect()
     }

@@ -19,6 +19,8 @@ use crate::source::NewRecord;
 use crate::time::Zone;
 use core::fmt;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Key of the mark in a node's metadata. Its value is the id of the workspace that the node was written into.
 pub const MARK_KEY: &str = "memory_written_scriptorium";
@@ -51,11 +53,31 @@ pub struct Node {
     /// Where it stands.
     pub place: Place,
     /// Workspaces it is marked as written into; usually none or one.
-    pub marks: Vec<String>,
+    pub marks: BTreeSet<String>,
     /// What was said, or why nothing of it is a turn.
-    pub turn: Result<Box<NewRecord>, SkipReason>,
+    pub turn: Result<Box<NewRecord>, NoTurn>,
     /// Its place among the nodes, where it says so.
     pub(super) rank: Option<i64>,
+}
+
+/// Why nothing of a node is a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTurn {
+    /// Nobody said it, or it is not to be kept: the reasons of imports.
+    LeftOut(SkipReason),
+    /// An archive would refuse it, for this reason (FORMAT.md, "Refusals").
+    Refused(&'static str),
+}
+
+impl NoTurn {
+    /// The stable, kebab-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeftOut(reason) => reason.as_str(),
+            Self::Refused(reason) => reason,
+        }
+    }
 }
 
 /// What a JSON text turned out to be.
@@ -142,13 +164,13 @@ pub(super) fn read(bytes: &[u8], place: Place, zone: &Zone) -> Result<Entry, NoE
         content: output.or(content),
         about: if is_line { Some(raw) } else { metadata },
     };
-    let turn = spoken(&id, utterance, zone).map(Box::new);
-    if turn == Err(SkipReason::Malformed) {
+    let turn = spoken(&id, utterance, zone).map(Box::new).map_err(NoTurn::LeftOut);
+    if turn == Err(NoTurn::LeftOut(SkipReason::Malformed)) {
         return Err(of_this(malformed("a key twice")));
     }
     Ok(Entry::Node(Node {
-        predecessor: name(predecessor).map(std::borrow::Cow::into_owned),
-        marks: [marked, mark].into_iter().filter_map(name).map(std::borrow::Cow::into_owned).collect(),
+        predecessor: name(predecessor).map(Cow::into_owned),
+        marks: [marked, mark].into_iter().filter_map(name).map(Cow::into_owned).collect(),
         // The cast saturates.
         rank: seq.and_then(number).map(|seq| seq as i64),
         id,

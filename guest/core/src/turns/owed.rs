@@ -141,7 +141,7 @@ impl Session {
     }
 
     pub(super) fn is_marked(&self, place: usize, workspace: &str) -> bool {
-        self.nodes.get(place).is_some_and(|node| node.marks.iter().any(|mark| mark == workspace))
+        self.nodes.get(place).is_some_and(|node| node.marks.contains(workspace))
     }
 }
 

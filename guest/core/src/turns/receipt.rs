@@ -7,6 +7,7 @@ use super::session::Session;
 use crate::ids::WorkspaceId;
 use crate::import::value::{document, fields, items, name};
 use crate::text::json_string;
+use std::collections::BTreeSet;
 
 /// Turns that are in topics and may lack their marks: those of one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +62,13 @@ impl Receipts {
     #[must_use]
     pub fn unmarked<'r>(&'r self, id: &str, session: &Session, workspace: WorkspaceId) -> Vec<&'r str> {
         let workspace = workspace.to_string();
-        let mut found: Vec<&str> = Vec::new();
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
         for receipt in self.open.iter().filter(|receipt| receipt.session == id) {
             for node in &receipt.nodes {
                 let is_open = session.place(node).is_some_and(|place| !session.is_marked(place, &workspace));
-                if is_open && !found.contains(&node.as_str()) {
-                    found.push(node);
+                if is_open && seen.insert(node.as_str()) {
+                    found.push(node.as_str());
                 }
             }
         }

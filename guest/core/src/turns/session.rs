@@ -1,8 +1,8 @@
 //! A session as a whole: its nodes in order, its branches, its turns, and what is wrong with it.
 
-use super::dag::{Dag, Kind};
+use super::dag::{Dag, Kind, at, set};
 use super::fault::{SessionFault, SessionFaultCode};
-use super::node::{Entry, NoEntry, Node, Place, read};
+use super::node::{Entry, NoEntry, NoTurn, Node, Place, read};
 use crate::import::{SkipReason, cut_circles, thread_part};
 use crate::source::{Limits, NewRecord, Predecessor};
 use crate::text::Lines;
@@ -23,9 +23,9 @@ pub struct SessionReader {
 
 /// What a session's store says of it besides its nodes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Standing<'a> {
+pub struct Heads<'a> {
     /// The node the conversation is at. None: it does not say, and the newest branch counts as the current one.
-    pub head: Option<&'a str>,
+    pub current: Option<&'a str>,
     /// Nodes whose branches were put away. The current branch is never one of them.
     pub archived: &'a [&'a str],
 }
@@ -122,7 +122,7 @@ impl SessionReader {
 
     /// There is no more.
     #[must_use]
-    pub fn finish(mut self, standing: &Standing<'_>) -> Session {
+    pub fn finish(mut self, heads: &Heads<'_>) -> Session {
         let mut lines = core::mem::replace(&mut self.lines, Lines::new(0));
         if let Some(line) = lines.last() {
             self.take(Place::Line(line.number), line.bytes, line.long);
@@ -132,29 +132,25 @@ impl SessionReader {
         let by_id = take_repeats(&mut nodes, &mut faults);
         for (workspace, ids) in marks {
             for place in ids.iter().filter_map(|id| by_id.get(id)) {
-                nodes.get_mut(*place).into_iter().for_each(|node| add_mark(node, &workspace));
+                if let Some(node) = nodes.get_mut(*place) {
+                    node.marks.insert(workspace.clone());
+                }
             }
         }
         let parents = parents(&nodes, &by_id, &mut faults);
         let dag = Dag::new(nodes.iter().map(kind).collect(), &parents);
         let mut session = Session { nodes, dag, by_id, branches: Vec::new(), faults };
         session.complete_records(&provider, &thread, &limits);
-        session.find_branches(standing);
+        session.find_branches(heads);
         session
     }
 }
 
 fn kind(node: &Node) -> Kind {
     match &node.turn {
-        Err(SkipReason::ToolCall | SkipReason::Rewound | SkipReason::UnknownRole) => Kind::Through,
-        Err(SkipReason::ProgramMessage) => Kind::Aside,
+        Err(NoTurn::LeftOut(SkipReason::ToolCall | SkipReason::Rewound | SkipReason::UnknownRole)) => Kind::Through,
+        Err(NoTurn::LeftOut(SkipReason::ProgramMessage)) => Kind::Aside,
         Ok(_) | Err(_) => Kind::Row,
-    }
-}
-
-fn add_mark(node: &mut Node, workspace: &str) {
-    if !node.marks.iter().any(|mark| mark == workspace) {
-        node.marks.push(workspace.to_owned());
     }
 }
 
@@ -165,7 +161,7 @@ fn take_repeats(nodes: &mut Vec<Node>, faults: &mut Vec<SessionFault>) -> BTreeM
     for node in nodes.drain(..) {
         match by_id.get(&node.id).and_then(|place| kept.get_mut(*place)) {
             Some(first) => {
-                node.marks.iter().for_each(|mark| add_mark(first, mark));
+                first.marks.extend(node.marks);
                 if (&first.turn, &first.predecessor) != (&node.turn, &node.predecessor) {
                     faults.push(SessionFault {
                         code: SessionFaultCode::DuplicateNode,
@@ -214,7 +210,7 @@ impl Session {
         let order: Vec<usize> = self.dag.order().collect();
         let mut faults: Vec<(usize, SessionFault)> = Vec::new();
         for place in order {
-            let before = self.dag.above(place).and_then(|above| said.get(above).copied().flatten());
+            let before = self.dag.above(place).and_then(|above| at(&said, above).flatten());
             let after = before.and_then(|place| self.nodes.get(place)).and_then(|node| node.turn.as_ref().ok());
             let after = after.map_or(Predecessor::Start, |record| Predecessor::Record(record.id.clone()));
             let ordinal = i64::from(self.dag.depth(place));
@@ -224,30 +220,30 @@ impl Session {
                 thread.clone_into(&mut record.thread);
                 record.ordinal = ordinal;
                 record.after = after;
-                if let Err(detail) = archivable(record, limits) {
+                if let Err((reason, detail)) = archivable(record, limits) {
                     faults.push((place, fault_of(SessionFaultCode::RefusedTurn, node, detail)));
-                    node.turn = Err(SkipReason::RecordTooLarge);
+                    node.turn = Err(NoTurn::Refused(reason));
                 }
             }
             match &node.turn {
-                Err(SkipReason::NoAuthority) => {
+                Err(NoTurn::LeftOut(SkipReason::NoAuthority)) => {
                     faults.push((place, fault_of(SessionFaultCode::NodeWithoutAuthority, node, String::new())));
                 }
-                Err(SkipReason::UnknownRole) => {
+                Err(NoTurn::LeftOut(SkipReason::UnknownRole)) => {
                     faults.push((place, fault_of(SessionFaultCode::UnknownRole, node, String::new())));
                 }
                 _ => {}
             }
             let last = if node.turn.is_ok() { Some(place) } else { before };
-            said.get_mut(place).into_iter().for_each(|said| *said = last);
+            set(&mut said, place, last);
         }
         faults.sort_by_key(|(place, _)| *place);
         self.faults.extend(faults.into_iter().map(|(_, fault)| fault));
     }
 
-    fn find_branches(&mut self, standing: &Standing<'_>) {
-        let head = standing.head.and_then(|id| self.by_id.get(id)).copied();
-        if let (Some(id), None) = (standing.head, head) {
+    fn find_branches(&mut self, heads: &Heads<'_>) {
+        let head = heads.current.and_then(|id| self.by_id.get(id)).copied();
+        if let (Some(id), None) = (heads.current, head) {
             self.faults.push(SessionFault {
                 code: SessionFaultCode::UnknownHead,
                 place: None,
@@ -257,7 +253,7 @@ impl Session {
         }
         let newest = || self.dag.tips().last().copied();
         let Some(head) = head.and_then(|head| self.dag.row(head)).or_else(newest) else { return };
-        let archived: BTreeSet<usize> = standing
+        let archived: BTreeSet<usize> = heads
             .archived
             .iter()
             .filter_map(|id| self.dag.row(*self.by_id.get(*id)?))
@@ -324,7 +320,7 @@ impl Session {
     pub fn mark<'i>(&mut self, ids: impl IntoIterator<Item = &'i str>, workspace: &str) {
         for id in ids {
             if let Some(node) = self.by_id.get(id).and_then(|place| self.nodes.get_mut(*place)) {
-                add_mark(node, workspace);
+                node.marks.insert(workspace.to_owned());
             }
         }
     }
@@ -338,12 +334,13 @@ fn fault_of(code: SessionFaultCode, node: &Node, detail: String) -> SessionFault
     SessionFault { code, place: Some(node.place.clone()), node: Some(node.id.clone()), detail }
 }
 
-fn archivable(record: &NewRecord, limits: &Limits) -> Result<(), String> {
+fn archivable(record: &NewRecord, limits: &Limits) -> Result<(), (&'static str, String)> {
     match record.check(limits) {
         Ok(bytes) if bytes > limits.batch_bytes => {
-            Err(format!("{bytes} bytes are more than {} allows", Limits::BATCH_BYTES))
+            let detail = format!("{bytes} bytes are more than {} allows", Limits::BATCH_BYTES);
+            Err((SkipReason::RecordTooLarge.as_str(), detail))
         }
         Ok(_) => Ok(()),
-        Err(problems) => Err(problems.into_iter().next().map_or_else(String::new, |problem| problem.message)),
+        Err(problems) => problems.into_iter().next().map_or(Ok(()), |problem| Err((problem.reason, problem.message))),
     }
 }
