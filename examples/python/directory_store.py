@@ -201,7 +201,8 @@ def rename(source, name, target, new_name):
 
 
 def stamp_of(status):
-    """Inode and change time differ even where length and modification time were kept or put back."""
+    """Inode and change time differ even where length and modification time were kept or put back. The inode comes last, as
+    the contract asks for: it stays while a file is added to."""
     modified, changed = divmod(status.st_mtime_ns, 10**9), divmod(status.st_ctime_ns, 10**9)
     window = FINE_CLOCK if modified[1] or changed[1] else COARSE_CLOCK
     return {

@@ -654,7 +654,9 @@ fn stamps(fixture: &dyn Fixture) -> Result<(), String> {
     let store = workspace.store();
     let mut last: Option<Stamp> = None;
     let mut length = 3;
+    let file = |stamp: &Stamp| stamp.token.rsplit_once('-').map(|(_, file)| file.to_owned());
     for changed in [put("t", "one"), append("t", 3, "two"), splice("t", &[(0, 3, "six")]), put("t", "sevens")] {
+        let is_added = matches!(changed.edit, Edit::Append { .. });
         let committed = made(&*workspace, &[changed, put("u", "x")])?;
         let stamp = committed.stamps.first().cloned().flatten();
         let stamp = must(stamp.ok_or("none"), "a commit's stamp of what it wrote")?;
@@ -680,6 +682,8 @@ fn stamps(fixture: &dyn Fixture) -> Result<(), String> {
         if let Some(last) = last {
             let is_told = last.racy || read_at(store, "t", &last) == CHANGED;
             promise!(is_told, "a stamp changes whenever the bytes do: {last:?}");
+            let is_new = file(&last).is_none_or(|last| file(&stamp) != Some(last));
+            promise!(is_added || is_new, "only a file that is added to keeps its name in the token: {last:?}, {stamp:?}");
         }
         last = Some(stamp);
     }

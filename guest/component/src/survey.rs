@@ -55,8 +55,10 @@ pub(crate) struct Survey {
     view: View,
     kept: Kept,
     prefix: String,
-    /// All files that are there were met, so that others are gone.
+    /// It is of everything.
     whole: bool,
+    /// Some file is another version than it was listed as, so that what was read is of no one state.
+    is_mixed: bool,
     tries: u32,
     files: FileTable,
     verifier: Verifier,
@@ -106,6 +108,7 @@ impl Survey {
             kept: kept.clone(),
             prefix: prefix.to_owned(),
             whole: prefix.is_empty(),
+            is_mixed: false,
             tries: TRIES,
             files,
             verifier: Verifier::new(Given::InWorkspace, limits),
@@ -154,23 +157,28 @@ impl Survey {
         while let Some(entry) = self.entries.get(self.next) {
             self.next += 1;
             let entry = entry.clone();
-            let kind = match entry.kind {
-                Kind::File => EntryKind::File,
-                Kind::Symlink => EntryKind::Symlink,
-                Kind::Special => EntryKind::Special,
-                Kind::Undecodable => EntryKind::Undecodable,
-                Kind::Unreadable => EntryKind::Unreadable,
-            };
-            self.verifier.file(&entry.path, kind);
-            if !tree::is_file(&entry) {
-                self.verifier.end(&mut |_, _| {});
-                continue;
-            }
-            if self.open_file(entry) {
+            if self.meet(entry) {
                 return true;
             }
         }
         false
+    }
+
+    /// Tells the verifier what lies at a path, and opens a file that is to be read. False: nothing is to be read.
+    fn meet(&mut self, entry: Entry) -> bool {
+        let kind = match entry.kind {
+            Kind::File => EntryKind::File,
+            Kind::Symlink => EntryKind::Symlink,
+            Kind::Special => EntryKind::Special,
+            Kind::Undecodable => EntryKind::Undecodable,
+            Kind::Unreadable => EntryKind::Unreadable,
+        };
+        self.verifier.file(&entry.path, kind);
+        if !tree::is_file(&entry) {
+            self.verifier.end(&mut |_, _| {});
+            return false;
+        }
+        self.open_file(entry)
     }
 
     /// Opens a file to be read, unless enough is known of it; then it is closed already.
@@ -235,17 +243,23 @@ impl Survey {
             *self = Self { tries: self.tries, ..again };
             return true;
         }
-        // Findings are told already: only this file can be read anew.
+        // Findings are told already: only this file can be looked at anew.
         let Some(path) = self.open.as_ref().map(|open| open.path.clone()) else { return false };
-        let Ok(Some(entry)) = self.view.find(&path) else { return false };
-        if !tree::is_file(&entry) {
-            return false;
-        }
+        let Ok(now) = self.view.find(&path) else { return false };
+        self.open = None;
         self.files = files;
-        // Which files were met is forgotten with that.
-        self.whole = false;
-        self.verifier.again();
-        self.open_file(entry)
+        self.is_mixed = true;
+        match now {
+            Some(entry) if tree::is_file(&entry) => {
+                self.verifier.again();
+                self.open_file(entry);
+            }
+            now => {
+                self.verifier.gone();
+                now.into_iter().for_each(|entry| drop(self.meet(entry)));
+            }
+        }
+        true
     }
 
     /// A file was read to its end.
@@ -260,10 +274,17 @@ impl Survey {
         }
         self.revision.add(&path, root);
         self.files.note(&path, &tree::version(&stamp), state);
+        if self.depth == Depth::Everything {
+            // It has come a file further.
+            self.tries = TRIES;
+        }
     }
 
     fn end(&mut self) {
         self.ended = true;
+        if self.is_mixed {
+            self.settle();
+        }
         self.look_at_topics();
         // It is made of everything, so it is part of what those see who see everything.
         if self.view.is_everything()
@@ -273,11 +294,29 @@ impl Survey {
         }
         // Where there is no workspace, looking does not leave anything behind.
         if session::workspace_id().is_ok_and(|id| id.is_some()) {
-            if self.whole {
+            // Of files that were looked at anew it is not known which others are still there.
+            let all_seen = self.whole && !self.is_mixed;
+            if all_seen {
                 self.files.unseen().for_each(cache::forget_archive);
             }
-            cache::save_file_table(&self.files, self.whole, &self.limits);
+            cache::save_file_table(&self.files, all_seen, &self.limits);
         }
+    }
+
+    /// Files changed while they were read. What was found in each of them is so; the revision has to be of one state, and
+    /// what was read by now is known. If that state cannot be listed, the revision stays that of what was read.
+    fn settle(&mut self) {
+        let Ok(mut again) =
+            Self::start(&self.prefix, &self.view, &self.limits, Depth::Revision, self.files.clone(), &self.kept)
+        else {
+            return;
+        };
+        while again.open.is_some() || again.open_next() {
+            again.read_piece();
+        }
+        self.revision = again.revision;
+        self.entries = again.entries;
+        self.files = again.files;
     }
 
     /// What is wrong with topics depends on all of them, and on archives: it is found out from the table of what is known.

@@ -69,12 +69,13 @@ impl Piece {
 }
 
 /// A file, or a part of one, being read from its start to its end, at one version.
+///
+/// What was listed and is gone has changed since: whoever reads looks again, and then it is not there.
 pub(crate) struct Reader {
     area: Area,
     path: String,
     at: Stamp,
-    /// Only this version will do.
-    pinned: bool,
+    may_grow: bool,
     offset: u64,
     end: u64,
     as_text: bool,
@@ -87,11 +88,12 @@ impl Reader {
         Self::part(area, &entry.path, &entry.stamp, 0..u64::MAX)
     }
 
-    /// Of a file of the tree, as it was listed. An archive is only ever added to: it is read up to the length it had, so
-    /// that no writer, however busy, keeps readers waiting.
+    /// Of a file of the tree, as it was listed. An archive may be added to meanwhile: it is read up to the length it had, so
+    /// that no writer, however busy, keeps readers waiting. One that was put in the place of another, as taking a commit
+    /// back does, is another version.
     pub(crate) fn listed(entry: &Entry) -> Self {
         if is_v2_path(&entry.path) {
-            Self { pinned: false, ..Self::part(Area::Tree, &entry.path, &entry.stamp, 0..entry.stamp.size) }
+            Self { may_grow: true, ..Self::part(Area::Tree, &entry.path, &entry.stamp, 0..entry.stamp.size) }
         } else {
             Self::new(Area::Tree, entry)
         }
@@ -104,7 +106,7 @@ impl Reader {
             area,
             path: path.to_owned(),
             at: at.clone(),
-            pinned: true,
+            may_grow: false,
             offset,
             end,
             as_text: true,
@@ -117,40 +119,64 @@ impl Reader {
         self.offset
     }
 
-    /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed, or shorter.
+    /// The next piece; none at the end. Fails with `changed` when the file is no longer the version listed.
     pub(crate) fn next(&mut self) -> Result<Option<Piece>, StoreError> {
         if self.ended {
             return Ok(None);
         }
+        self.read_on().map(Some).map_err(|error| match error {
+            StoreError::NotFound => StoreError::Changed,
+            error => error,
+        })
+    }
+
+    fn read_on(&mut self) -> Result<Piece, StoreError> {
         let left = self.end.saturating_sub(self.offset);
         let want = u32::try_from(left).unwrap_or(PIECE).min(PIECE);
-        let at = self.pinned.then_some(&self.at);
+        let at = (!self.may_grow).then_some(&self.at);
         if self.as_text {
             match store::read_text(self.area, &self.path, at, self.offset, want) {
                 // One character may be longer than what is left of a part: then its bytes are asked for.
                 Ok(chunk) if chunk.text.len() as u64 > left => self.as_text = false,
                 Ok(chunk) => {
+                    self.check(&chunk.stamp)?;
                     self.offset = chunk.next;
                     self.ended = chunk.eof || self.offset >= self.end;
                     self.check_length()?;
-                    return Ok(Some(Piece::Text(chunk.text)));
+                    return Ok(Piece::Text(chunk.text));
                 }
                 Err(StoreError::NotText(_)) => self.as_text = false,
                 Err(error) => return Err(error),
             }
         }
         let chunk = store::read_bytes(self.area, &self.path, at, self.offset, want)?;
+        self.check(&chunk.stamp)?;
         self.offset = self.offset.saturating_add(chunk.data.len() as u64);
         // A host that answers nothing and says that more follows would keep us here for ever.
         self.ended = chunk.eof || chunk.data.is_empty() || self.offset >= self.end;
         self.check_length()?;
-        Ok(Some(Piece::Bytes(chunk.data)))
+        Ok(Piece::Bytes(chunk.data))
+    }
+
+    /// What was read must be of the version listed, or of one that it was added to.
+    fn check(&self, now: &Stamp) -> Result<(), StoreError> {
+        let may_be = !self.may_grow || has_grown_from(&self.at, now);
+        if may_be { Ok(()) } else { Err(StoreError::Changed) }
     }
 
     /// A file that ends before it did when it was listed was not only added to.
     fn check_length(&self) -> Result<(), StoreError> {
-        if !self.pinned && self.ended && self.offset < self.end { Err(StoreError::Changed) } else { Ok(()) }
+        if self.may_grow && self.ended && self.offset < self.end { Err(StoreError::Changed) } else { Ok(()) }
     }
+}
+
+/// Whether a version begins with the bytes of an earlier one, as far as stamps say: it is the same, or the same file with
+/// something added.
+fn has_grown_from(before: &Stamp, now: &Stamp) -> bool {
+    let file = |stamp: &Stamp| stamp.token.rsplit_once('-').map(|(_, file)| file.to_owned());
+    let is_same = now.size == before.size && now.token == before.token;
+    is_same
+        || (now.size >= before.size && file(now).is_some_and(|now| file(before).is_some_and(|before| before == now)))
 }
 
 /// At most `length` bytes of text from `offset` on, at the version `at`; shorter if the file ends there.

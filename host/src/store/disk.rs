@@ -336,7 +336,8 @@ impl Time {
 /// The stamp of a file: its size, and a token of both its times and its inode.
 ///
 /// The time of the last change of the inode is in it, so that a rewrite which puts the old time of the content back is
-/// noticed; a `chmod` then looks like a change, which costs a read and nothing else. Racy while the file system's clock
+/// noticed; a `chmod` then looks like a change, which costs a read and nothing else. The inode stands behind the last `-`:
+/// it stays while a file is added to, and every other edit puts a new file in place. Racy while the file system's clock
 /// may still show the time of its last change.
 pub(crate) fn stamp(stat: &Stat) -> Stamp {
     let (modified, changed) = (Time::modified(stat), Time::changed(stat));

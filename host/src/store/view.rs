@@ -250,7 +250,8 @@ impl OpenFile {
         let mut stamp = disk::stamp(&self.stat);
         if let Some((length, text, generation)) = self.addition() {
             stamp.size = length + text.len() as u64;
-            stamp.token = format!("{}+{generation}", stamp.token);
+            // In front: what is behind the last `-` names the file, which stays the same.
+            stamp.token = format!("{generation}+{}", stamp.token);
         }
         stamp
     }

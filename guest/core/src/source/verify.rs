@@ -282,6 +282,17 @@ impl Verifier {
         self.open = Some(open);
     }
 
+    /// The open file is gone since it was listed: it does not count, and nothing is said of it.
+    pub fn gone(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        self.counts = open.before;
+        match open.class {
+            FileClass::Archive | FileClass::OlderArchive => self.counts.source_files -= 1,
+            FileClass::Topic => self.counts.topic_files -= 1,
+            FileClass::Branches | FileClass::Derived | FileClass::OldLayout | FileClass::Other => {}
+        }
+    }
+
     fn check(&self, path: &str, class: FileClass, location: Option<Location>) -> Check {
         match class {
             FileClass::Archive => {
