@@ -52,6 +52,10 @@ impl Kept {
 
 impl Drop for Topics {
     fn drop(&mut self) {
+        // One that was not brought up to date may say of topics what was not found out.
+        if !self.is_loaded {
+            return;
+        }
         let table = mem::replace(&mut self.table, TopicTable::new(&Limits::default()));
         self.kept.0.table.replace(Some(table));
     }
@@ -62,6 +66,8 @@ pub(crate) struct Topics {
     pub(crate) table: TopicTable,
     /// Where the table goes for the next call.
     kept: Kept,
+    /// The table is up to date.
+    is_loaded: bool,
     files: BTreeMap<TopicPath, File>,
     /// The first thing that went wrong while a text was read for somebody who can only be told that there is none.
     failed: RefCell<Option<wit::Error>>,
@@ -88,7 +94,8 @@ impl Topics {
         let files = entries.into_iter().filter(tree::is_file);
         let files = files
             .filter_map(|entry| Some((TopicPath::parse(&entry.path).ok()?, File { entry, text: OnceCell::new() })));
-        let mut topics = Self { table, kept: kept.clone(), files: files.collect(), failed: RefCell::default() };
+        let mut topics =
+            Self { table, kept: kept.clone(), is_loaded: false, files: files.collect(), failed: RefCell::default() };
         let there = topics.files.keys().map(|path| (path, digest_of(path.as_str())));
         let Differences { gone, unknown } = topics.table.differences(there);
         for path in gone {
@@ -107,6 +114,7 @@ impl Topics {
                 topics.take_in(&path, archives)?;
             }
         }
+        topics.is_loaded = true;
         Ok(topics)
     }
 
