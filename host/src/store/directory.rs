@@ -186,11 +186,10 @@ impl Store for Directory {
         let max = if max == 0 { PAGE } else { usize::try_from(max).unwrap_or(MAX_PAGE).min(MAX_PAGE) };
         let page = self.read(false, |view| {
             // What a pending commit has not come to is asked first: what it comes to in between, both then show.
-            let mut overlay = view.overlay(area)?;
-            overlay.retain(|path, _| {
+            let overlay = view.overlay(area, |path| {
                 let below = prefix.is_empty() || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
-                below && cursor.is_none_or(|cursor| path.as_str() > cursor)
-            });
+                below && cursor.is_none_or(|cursor| path > cursor)
+            })?;
             let walk = match cursor.and_then(|cursor| self.take_walk(&view.head, area, prefix, cursor)) {
                 Some(walk) => walk,
                 None => Walk::begin(&view.ground, area, prefix, cursor)?,

@@ -95,7 +95,7 @@ impl View {
     /// One path's entry.
     pub(super) fn stat(&self, area: Area, path: RelPath<'_>) -> Result<Entry, StoreError> {
         if let Some(shown) = self.shown(area, path.as_str())? {
-            return self.shown_entry(area, path.as_str(), &shown)?.ok_or(StoreError::NotFound);
+            return self.shown_entry(area, path.as_str(), shown)?.ok_or(StoreError::NotFound);
         }
         let parent = self.parent(area, path)?;
         let stat = disk::look(&parent, path.name())
@@ -109,8 +109,14 @@ impl View {
     pub(super) fn open_file(&self, area: Area, path: RelPath<'_>) -> Result<OpenFile, StoreError> {
         match self.shown(area, path.as_str())? {
             None => self.open_plain(area, path),
-            Some(Shown::Gone) => Err(StoreError::NotFound),
-            Some(Shown::Staged(stage)) => {
+            Some(shown) => self.open_shown(area, path, shown),
+        }
+    }
+
+    fn open_shown(&self, area: Area, path: RelPath<'_>, shown: Shown<'_>) -> Result<OpenFile, StoreError> {
+        match shown {
+            Shown::Gone => Err(StoreError::NotFound),
+            Shown::Staged(stage) => {
                 let own = self.ground.own().ok_or(StoreError::Changed)?;
                 // Renamed into place this very moment: to be looked at again.
                 let file = disk::open_file(own, stage, false).map_err(|error| match error {
@@ -119,27 +125,31 @@ impl View {
                 })?;
                 OpenFile::new(file)
             }
-            Some(Shown::Joined(index)) => {
+            Shown::Joined(index) => {
                 let mut open = self.open_plain(area, path)?;
                 open.joined = self.pending.clone().map(|pending| (pending, index));
                 Ok(open)
             }
-            Some(Shown::Moved(from)) => {
-                self.open_plain(area, RelPath::parse(area, from)?).map_err(|error| match error {
-                    StoreError::NotFound => StoreError::Changed,
-                    other => other,
-                })
-            }
+            Shown::Moved(from) => self.open_plain(area, RelPath::parse(area, from)?).map_err(|error| match error {
+                StoreError::NotFound => StoreError::Changed,
+                other => other,
+            }),
         }
     }
 
-    /// What a pending commit makes of the paths of an area that it has not come to yet: none where it removes them.
-    pub(super) fn overlay(&self, area: Area) -> Result<BTreeMap<String, Option<Entry>>, StoreError> {
+    /// What a pending commit makes of those paths of an area that are wanted and that it has not come to yet: none where it
+    /// removes them.
+    pub(super) fn overlay(
+        &self,
+        area: Area,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, Option<Entry>>, StoreError> {
         let mut overlay = BTreeMap::new();
-        for entry in self.pending.iter().flat_map(|pending| &pending.entries).filter(|entry| entry.area == area) {
-            for path in entry.paths() {
-                if let Some(shown) = self.shown(area, path)? {
-                    overlay.insert(path.to_owned(), self.shown_entry(area, path, &shown)?);
+        let entries = self.pending.iter().flat_map(|pending| pending.entries.iter().enumerate());
+        for (index, entry) in entries.filter(|(_, entry)| entry.area == area) {
+            for path in entry.paths().filter(|path| wanted(path)) {
+                if let Some(shown) = self.made_by(index, entry, path)? {
+                    overlay.insert(path.to_owned(), self.shown_entry(area, path, shown)?);
                 }
             }
         }
@@ -149,7 +159,16 @@ impl View {
     fn shown(&self, area: Area, path: &str) -> Result<Option<Shown<'_>>, StoreError> {
         let Some(pending) = &self.pending else { return Ok(None) };
         let named = pending.entries.iter().enumerate().find(|(_, e)| e.area == area && e.paths().any(|p| p == path));
-        let Some((index, entry)) = named else { return Ok(None) };
+        named.map_or(Ok(None), |(index, entry)| self.made_by(index, entry, path))
+    }
+
+    /// What the entry of that number of a pending commit makes of one of its paths; none if it has come to it.
+    fn made_by<'a>(
+        &self,
+        index: usize,
+        entry: &'a journal::Entry,
+        path: &str,
+    ) -> Result<Option<Shown<'a>>, StoreError> {
         if redo::judge(&self.ground, entry)? != Verdict::Due {
             return Ok(None);
         }
@@ -162,11 +181,11 @@ impl View {
         }))
     }
 
-    fn shown_entry(&self, area: Area, path: &str, shown: &Shown<'_>) -> Result<Option<Entry>, StoreError> {
+    fn shown_entry(&self, area: Area, path: &str, shown: Shown<'_>) -> Result<Option<Entry>, StoreError> {
         if matches!(shown, Shown::Gone) {
             return Ok(None);
         }
-        let open = self.open_file(area, RelPath::parse(area, path)?)?;
+        let open = self.open_shown(area, RelPath::parse(area, path)?, shown)?;
         Ok(Some(Entry { path: path.to_owned(), kind: Kind::File, stamp: open.stamp() }))
     }
 
