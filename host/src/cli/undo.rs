@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use recollex::maintenance;
-use recollex::store::{Area, Directory, PastCommit, PastEdit, UndoLimits};
+use recollex::store::{Area, Directory, PastCommit, PastEdit, UndoError, UndoLimits};
 use serde::Serialize;
 
 use super::args::Undo;
@@ -94,7 +94,7 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
                     done.extend(store.past().map_err(failed)?.into_iter().skip(1).take(args.count as usize - 1));
                 }
             }
-            Err(error) => failure = Some(Failure::from(error)),
+            Err(error) => failure = Some(not_taken(args, error)),
         }
     } else {
         let guard = context.lock("undo")?;
@@ -106,7 +106,7 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
                     done.push(commit);
                 }
                 Err(error) => {
-                    failure = Some(Failure::from(error));
+                    failure = Some(not_taken(args, error));
                     break;
                 }
             }
@@ -124,6 +124,16 @@ pub fn run(args: &Undo, context: &Context) -> Result<Exit, Failure> {
             Ok(failure.exit)
         }
         None => Ok(Exit::DONE),
+    }
+}
+
+/// Why nothing was taken back, or brought back.
+fn not_taken(args: &Undo, error: UndoError) -> Failure {
+    match error {
+        UndoError::Nothing if args.redo => {
+            Failure::not_found("no-commit", "nothing was taken back last that can be brought back")
+        }
+        error => error.into(),
     }
 }
 

@@ -147,6 +147,8 @@ pub fn restore(
     plan: &Plan,
     progress: Progress<'_>,
 ) -> Result<Committed, BackupError> {
+    // What a writer that died left may raise the generation.
+    store.complete(guard).map_err(BackupError::store(""))?;
     let base = store.generation().map_err(BackupError::store(""))?;
     backup.seek(SeekFrom::Start(0))?;
     let mut archive = tar::Archive::new(std::io::BufReader::with_capacity(PIECE, backup));

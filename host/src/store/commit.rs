@@ -64,7 +64,13 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
         None => None,
     };
     match (head, body) {
-        (head @ (Head::Absent | Head::Settled { .. }), _) => Ok((head.generation(), Recovery::default())),
+        (head @ Head::Settled { .. }, _) => Ok((head.generation(), Recovery::default())),
+        (Head::Absent, _) => match undo::last_noted(own)? {
+            0 => Ok((0, Recovery::default())),
+            // Somebody removed the journal. Its generations must not come again: new commits would be taken for those that
+            // notes speak of, and these be taken back.
+            last => Ok((settle_at(own, last + 1)?, Recovery::default())),
+        },
         (Head::Foreign { version, .. }, _) => Err(StoreError::Denied(format!(
             "a commit of a newer version (journal {version}) is unfinished: use that version once"
         ))),
@@ -85,12 +91,16 @@ pub(super) fn recover(ground: &Ground) -> Result<(u64, Recovery), StoreError> {
             let last = head.generation().max(redo::last_seen(own)?);
             redo::keep_journal(own, last)?;
             // What readers saw may differ from what they see now.
-            let generation = last + 1;
-            let settled = journal::encode(generation, &[], false)?;
-            journal::install(own, &settled).map_err(|(error, _)| disk::store_error(error, "writing the journal"))?;
-            Ok((generation, Recovery { damaged: true, ..Recovery::default() }))
+            Ok((settle_at(own, last + 1)?, Recovery { damaged: true, ..Recovery::default() }))
         }
     }
+}
+
+/// Puts a journal in place that says nothing but the generation.
+fn settle_at(own: BorrowedFd<'_>, generation: u64) -> Result<u64, StoreError> {
+    let settled = journal::encode(generation, &[], false)?;
+    journal::install(own, &settled).map_err(|(error, _)| disk::store_error(error, "writing the journal"))?;
+    Ok(generation)
 }
 
 /// Gives the contents of puts whose text does not say them: of any size, of bytes that are no text, or of a file that is

@@ -417,6 +417,18 @@ fn parse_name(name: &str) -> Option<(u64, u64)> {
     Some((generation.parse().ok()?, bytes.parse().ok()?))
 }
 
+/// The last generation that a note speaks of. 0: there is none.
+pub(super) fn last_noted(own: BorrowedFd<'_>) -> Result<u64, StoreError> {
+    let failed = |error| disk::store_error(error, "looking for notes of commits");
+    let undo = match disk::open_dir(own, DIRECTORY) {
+        Ok(undo) => undo,
+        Err(Errno::NOENT) => return Ok(0),
+        Err(error) => return Err(failed(error)),
+    };
+    let names = names(undo.as_fd()).map_err(failed)?;
+    Ok(names.iter().filter_map(|name| parse_name(name)).map(|(generation, _)| generation).max().unwrap_or(0))
+}
+
 fn names(undo: BorrowedFd<'_>) -> disk::Sys<Vec<String>> {
     Ok(disk::names(undo)?.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
 }

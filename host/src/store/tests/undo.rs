@@ -69,6 +69,30 @@ fn each_kind_of_edit_is_taken_back_and_brought_back() {
 }
 
 #[test]
+fn where_the_journal_was_removed_no_older_commit_is_taken_for_a_new_one() {
+    let space = space(&[]);
+    for text in ["1", "2", "3", "4"] {
+        space.commit(&[put("a", text)]).unwrap();
+    }
+    let journal = space.root().join(".scriptorium/recollex/journal");
+    std::fs::remove_file(&journal).unwrap();
+    assert_eq!(space.store.past(), Ok(Vec::new()));
+    assert_eq!(undo(&space), Err(UndoError::Nothing));
+    std::fs::remove_file(&journal).unwrap();
+    // The first writer sees that generations went on, and the next plans on that.
+    let stale = space.commit(&[put("b", "new")]).unwrap_err();
+    assert_eq!(stale, CommitError::Stale(5));
+    assert_eq!(space.commit(&[put("b", "new")]).unwrap().generation, 6);
+    let offered =
+        |space: &Space| -> Vec<u64> { space.store.past().unwrap().iter().map(|past| past.generation).collect() };
+    assert_eq!(offered(&space), [6]);
+    assert_eq!(undo(&space).unwrap().generation, 6);
+    assert_eq!((space.raw("a").as_deref(), space.raw("b"), offered(&space)), (Some("4"), None, Vec::new()));
+    assert_eq!(redo(&space).unwrap().generation, 7);
+    assert_eq!((space.raw("a").as_deref(), space.raw("b").as_deref()), (Some("4"), Some("new")));
+}
+
+#[test]
 fn commits_are_taken_back_one_after_the_other_and_brought_back_in_turn() {
     let space = space(&[]);
     let mut states = vec![contents(&space.store)];
