@@ -209,10 +209,9 @@ impl Hunk {
         Some(Self { start, counts: (removed, added), lines: Vec::new() })
     }
 
-    /// Whether its head announces lines that have not come yet, of the topic as it is and as it shall be.
-    fn is_open(&self) -> (bool, bool) {
-        let count = |not: Mark| self.lines.iter().filter(|(mark, _)| *mark != not).count();
-        (count(Mark::Add) < self.counts.0, count(Mark::Remove) < self.counts.1)
+    /// Whether its head announces more lines than so many, of the topic as it is and as it shall be.
+    fn is_open(&self, (old, new): (usize, usize)) -> (bool, bool) {
+        (old < self.counts.0, new < self.counts.1)
     }
 }
 
@@ -316,11 +315,13 @@ impl<'t> Reader<'t> {
     /// Reads the lines of the last hunk.
     fn hunk(&mut self, hunks: &mut [Hunk]) {
         let Some(hunk) = hunks.last_mut() else { return };
+        // Lines that came, of the topic as it is and as it shall be.
+        let mut come = (0, 0);
         // Lines of no character at all that came last.
         let mut empty = 0;
         while let Some(line) = self.lines.get(self.at).copied() {
             // What mail puts behind a patch.
-            if line == "-- " && !hunk.is_open().0 {
+            if line == "-- " && !hunk.is_open(come).0 {
                 self.at = self.lines.len();
                 break;
             }
@@ -328,7 +329,7 @@ impl<'t> Reader<'t> {
                 None if line.is_empty() => (Mark::Keep, ""),
                 Some((" ", text)) => (Mark::Keep, text),
                 Some(("+", text)) => (Mark::Add, text),
-                Some(("-", text)) if !(begins_file(&self.lines, self.at) && hunk.is_open() != (true, true)) => {
+                Some(("-", text)) if !(begins_file(&self.lines, self.at) && hunk.is_open(come) != (true, true)) => {
                     (Mark::Remove, text)
                 }
                 // That a line has no end.
@@ -339,6 +340,8 @@ impl<'t> Reader<'t> {
                 _ => break,
             };
             empty = if line.is_empty() { empty + 1 } else { 0 };
+            come.0 += usize::from(mark != Mark::Add);
+            come.1 += usize::from(mark != Mark::Remove);
             hunk.lines.push((mark, text.to_owned()));
             self.at += 1;
         }
@@ -436,6 +439,18 @@ mod tests {
             assert_eq!(apply(&modify(hunks), Some(TEXT)), Ok(Some(becomes.to_owned())), "{hunks}");
         }
         assert_eq!(apply(&modify("@@ -2 +2 @@\n-b\n+c\n"), Some("a\r\nb")), Ok(Some("a\nc\n".to_owned())));
+    }
+
+    #[test]
+    fn a_long_hunk_costs_what_it_is_long() {
+        // Each pair could begin another topic, so that it matters how many lines are still to come. Counted anew each time,
+        // that were minutes.
+        let lines = 100_000;
+        let hunk = format!("@@ -1,{lines} +1,{lines} @@\n{}", "--- a\n+++ b\n".repeat(lines));
+        let begun = std::time::Instant::now();
+        let becomes = apply(&modify(&hunk), Some(&"-- a\n".repeat(lines)));
+        assert!(becomes == Ok(Some("++ b\n".repeat(lines))), "another text");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 
     #[test]
