@@ -580,7 +580,8 @@ pub struct Importing(Underway);
 
 impl Importing {
     /// Hands over the next piece of `file`; `last` closes it. Returns the conversations that were kept with it: those that
-    /// are complete wait until they are enough for a commit.
+    /// are complete wait until they are enough for a commit, and a call makes one. If it returns something, there may be more:
+    /// an empty piece of the same file goes on, or [`Importing::keep`].
     ///
     /// # Errors
     /// As [`Session::init`], and [`Error::Gone`]. After an error the import takes nothing more; beginning again from the
@@ -615,7 +616,8 @@ impl Importing {
             .map_err(Error::from)
     }
 
-    /// Keeps now what is complete and waits. For whoever stops before the end.
+    /// Keeps now what is complete and waits, by one commit: to be called until it answers nothing. For whoever stops before the
+    /// end, and between files.
     ///
     /// # Errors
     /// As [`Importing::push_text`].
@@ -624,8 +626,8 @@ impl Importing {
         session.call_in(live, |guest, store| guest.importing().call_keep(store, self.0.handle))?.map_err(Error::from)
     }
 
-    /// There is no more: what was still held back is kept now. To be called until it answers nothing, because an error may
-    /// come behind what was kept.
+    /// There is no more: what was still held back is kept now. To be called until it answers nothing: each call makes one
+    /// commit, and an error may come behind what was kept.
     ///
     /// # Errors
     /// As [`Importing::push_text`].

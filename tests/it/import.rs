@@ -295,6 +295,38 @@ fn conversations_share_commits_and_are_kept_each_by_itself() {
     assert!(trees.iter().all(|tree| *tree == trees[0]));
 }
 
+/// However many conversations one piece completes, a call keeps what one commit takes: so it has a bound in time, and what
+/// was kept is told before the next is.
+#[test]
+fn a_call_makes_one_commit() {
+    let threads: Vec<String> = (0..95).map(|at| format!("p/t{at}")).collect();
+    let text = lines(&threads.iter().map(String::as_str).collect::<Vec<_>>());
+    for dry_run in [true, false] {
+        let place = tempfile::tempdir().unwrap();
+        let settings = OpenOptions::new(Tier::Owner).setting("import.commit-conversations", "10");
+        let mut session = open_with(place.path(), settings);
+        let options = ImportOptions { dry_run, ..options(ImportFormat::Jsonl) };
+        let mut importing = session.start_import(&options).unwrap();
+        assert_eq!(importing.push_text(&mut session, "a", &text, false).unwrap().len(), 0);
+        let mut told = vec![importing.push_text(&mut session, "a", "", true).unwrap()];
+        // On with the next file, and then to the end.
+        told.push(importing.push_text(&mut session, "b", "", false).unwrap());
+        told.push(importing.push_text(&mut session, "b", &lines(&["p/other"]), true).unwrap());
+        told.push(importing.keep(&mut session).unwrap());
+        while told.last().is_some_and(|last| !last.is_empty()) {
+            told.push(importing.finish(&mut session).unwrap());
+        }
+        let sizes: Vec<usize> = told.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [10, 10, 10, 10, 10, 10, 10, 10, 10, 6, 0], "dry run {dry_run}");
+        let all: Vec<ImportedConversation> = told.into_iter().flatten().collect();
+        let expected = threads.iter().map(|thread| &thread[2..]).chain(["other"]);
+        assert!(all.iter().map(|one| one.thread.as_str()).eq(expected), "{all:?}");
+        assert_eq!(counts(&all), (96, 0, vec![]));
+        let generation = if dry_run { 0 } else { 10 };
+        assert_eq!(Directory::new(place.path()).generation().unwrap(), generation);
+    }
+}
+
 #[test]
 fn what_cannot_be_kept_costs_no_other_conversation_of_its_commit() {
     let place = tempfile::tempdir().unwrap();
@@ -340,22 +372,54 @@ fn who_stops_keeps_what_is_complete() {
 #[test]
 fn what_was_kept_is_told_before_the_error_behind_it_also_at_the_end() {
     let place = tempfile::tempdir().unwrap();
-    let outside = tempfile::tempdir().unwrap();
-    fs::create_dir_all(place.path().join("sources")).unwrap();
-    std::os::unix::fs::symlink(outside.path(), place.path().join("sources/q")).unwrap();
-    let mut session = open(place.path());
-    let mut importing = session.start_import(&options(ImportFormat::Jsonl)).unwrap();
+    let mut session = open_with(place.path(), OpenOptions::new(Tier::Owner).setting("import.preview-records", "2"));
+    let dry = ImportOptions { dry_run: true, ..options(ImportFormat::Jsonl) };
+    let mut importing = session.start_import(&dry).unwrap();
     let text = lines(&["p/a", "p/b", "q/c", "p/d"]);
     assert_eq!(importing.push_text(&mut session, "a", &text, false).unwrap().len(), 0);
     let kept = importing.finish(&mut session).unwrap();
     assert_eq!(kept.iter().map(|one| (one.thread.as_str(), one.archived)).collect::<Vec<_>>(), [("a", 1), ("b", 1)]);
     match importing.finish(&mut session).unwrap_err() {
-        Error::Memory(types::Error::Store(problem)) => assert_eq!(problem.reason, "denied"),
+        Error::Memory(types::Error::Limit(limit)) => {
+            assert_eq!((limit.name.as_str(), limit.allowed, limit.asked), ("import.preview-records", 2, 3));
+        }
         error => panic!("{error:?}"),
     }
     importing.finish(&mut session).unwrap_err();
+    assert_eq!(support::snapshot(place.path()), []);
+}
+
+/// A link, a pipe or a directory at the place of one conversation, or of one provider, costs that one and no other.
+#[test]
+fn what_lies_in_the_way_of_one_conversation_costs_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir_all(place.path().join("sources/p/_v2")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.path().join("sources/q")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("x.md"), place.path().join("sources/p/_v2/b.md")).unwrap();
+    fs::create_dir_all(place.path().join("sources/p/_v2/e.md/inside")).unwrap();
+    fs::write(place.path().join("sources/p/_v2/e.md/inside/x.md"), "x").unwrap();
+    let mut session = open(place.path());
+    let text = lines(&["p/a", "p/b", "q/c", "p/d", "p/e", "p/f"]);
+    let told = |taken: &[ImportedConversation]| -> Vec<(String, u64, Option<String>)> {
+        let reason = |one: &ImportedConversation| one.problem.as_ref().map(|problem| problem.reason.clone());
+        taken.iter().map(|one| (one.thread.clone(), one.archived, reason(one))).collect()
+    };
+    let dry = ImportOptions { dry_run: true, ..options(ImportFormat::Jsonl) };
+    let preview = told(&import(&mut session, &dry, "a", &text));
+    let done = told(&import(&mut session, &options(ImportFormat::Jsonl), "a", &text));
+    let expected = [
+        ("a", 1, None),
+        ("b", 0, Some("denied")),
+        ("c", 0, Some("denied")),
+        ("d", 1, None),
+        ("e", 0, Some("not-a-directory")),
+        ("f", 1, None),
+    ];
+    let expected = expected.map(|(thread, archived, reason)| (thread.to_owned(), archived, reason.map(str::to_owned)));
+    assert_eq!(done, expected);
+    assert_eq!(preview, expected);
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-    assert_eq!(fs::read_dir(place.path().join("sources/p/_v2")).unwrap().count(), 2);
 }
 
 #[test]

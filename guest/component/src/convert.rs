@@ -70,6 +70,26 @@ pub(crate) fn store_error(error: StoreError, path: Option<&str>) -> shared::Erro
     }
 }
 
+/// A read that failed of a file of the runtime directory. No caller named it, so a denial is the store's failure: whatever needs
+/// the file cannot be done at all.
+pub(crate) fn runtime_error(error: StoreError, file: &str) -> shared::Error {
+    let path = runtime_path(file);
+    match error {
+        StoreError::Denied(why) => shared::Error::Store(problem(
+            STORE_FAILED,
+            "denied",
+            Some(&path),
+            format!("the store does not open it: {why}"),
+        )),
+        error => store_error(error, Some(&path)),
+    }
+}
+
+/// Where people find a file of the runtime directory.
+pub(crate) fn runtime_path(file: &str) -> String {
+    if file.is_empty() { ".scriptorium".to_owned() } else { format!(".scriptorium/{file}") }
+}
+
 /// Whether something changed while it was read.
 pub(crate) fn is_changed(error: &shared::Error) -> bool {
     matches!(error, shared::Error::Store(problem) if problem.reason == CHANGED)

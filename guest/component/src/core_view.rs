@@ -39,7 +39,7 @@ pub(crate) fn render(draft: CoreDraft) -> Result<Vec<Rendered>, wit::Error> {
 
 /// What is remembered of the view; none if there is nothing, or it cannot be read.
 pub(crate) fn state() -> Result<Option<CoreState>, wit::Error> {
-    let failed = |error| convert::store_error(error, Some(CORE_STATE));
+    let failed = |error| convert::runtime_error(error, CORE_STATE);
     let Some(entry) = tree::find(Area::Runtime, CORE_STATE).map_err(failed)? else { return Ok(None) };
     match tree::read_range(Area::Runtime, CORE_STATE, Some(&entry.stamp), 0, entry.stamp.size.min(STATE_BYTES_MAX)) {
         Ok(text) => Ok(CoreState::read(&text)),

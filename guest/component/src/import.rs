@@ -4,18 +4,23 @@
 //! says, and what of it is new, core knows.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use recollex_core::import::{Conversation, Format, Import, Options, Sink};
-use recollex_core::source::{Batch, NewRecord, Outcome, Plan, Problem, Trust};
+use recollex_core::source::{Batch, NewRecord, Obstacle, Occupant, Outcome, Plan, Preview, Problem, Trust};
 use recollex_core::table::FileTable;
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
+use crate::bindings::recollex::memory::store::{Area, CommitError, Kind, StoreError};
 use crate::cache;
 use crate::convert;
 use crate::keep;
-use crate::session::{Session, settled, unfit, workspace_id};
+use crate::session::{Session, broken, settled, unfit, workspace_id};
+use crate::tree;
+
+/// What a conversation takes in memory beside its records, roughly.
+const QUEUED_BYTES: u64 = 512;
 
 /// An import under way.
 pub(crate) struct Importing(RefCell<State>);
@@ -50,8 +55,19 @@ impl Importing {
         };
         let import = Import::new(options, &session.settings.limits()).map_err(invalid)?;
         let files = session.files();
-        let keeper =
-            Keeper { session, files, dry_run, waiting: Vec::new(), bytes: 0, paths: BTreeSet::new(), owed: None };
+        let keeper = Keeper {
+            session,
+            files,
+            dry_run,
+            preview: None,
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            waiting: Vec::new(),
+            bytes: 0,
+            paths: BTreeSet::new(),
+            owed: None,
+            is_unsaved: false,
+        };
         Ok(Self(RefCell::new(State { import, keeper, finished: false })))
     }
 
@@ -86,16 +102,14 @@ impl wit::GuestImporting for Importing {
         let is_over = state.finished;
         let taken = state.run(|import, sink| if is_over { Ok(()) } else { import.finish(sink) }, true);
         state.finished = taken.is_ok() && state.keeper.owed.is_none();
-        if !is_over {
-            state.keeper.save();
-        }
+        state.keeper.save();
         taken
     }
 }
 
 impl State {
-    /// Feeds the import; `all`: and then keeps what waits. What is kept is always answered: if an error comes behind
-    /// something that was kept, the next call answers the error.
+    /// Feeds the import, and then makes a commit if there is enough for one; `all`: or less. What is kept is always answered:
+    /// if an error comes behind something that was kept, the next call answers the error.
     fn run(
         &mut self,
         feed: impl FnOnce(&mut Import, Sink<'_>) -> Result<(), Problem>,
@@ -107,7 +121,7 @@ impl State {
         }
         let mut taken = Vec::new();
         let fed = feed(import, &mut |conversation| keeper.take(conversation, &mut taken)).map_err(invalid);
-        if all && keeper.owed.is_none() && keeper.commit(&mut taken).is_break() {
+        if keeper.owed.is_none() && keeper.proceed(all, &mut taken).is_break() {
             import.abandon();
         }
         // What broke off says more than that it is over.
@@ -130,14 +144,22 @@ struct Keeper {
     /// What is known of files; kept when the import is over, or stops.
     files: FileTable,
     dry_run: bool,
+    /// Of a dry run, as soon as there was something to keep.
+    preview: Option<Preview>,
+    /// Complete, and not looked at yet.
+    queue: VecDeque<Conversation>,
+    /// What they take in memory, roughly.
+    queue_bytes: u64,
     /// To be kept by one commit.
     waiting: Vec<Waiting>,
-    /// What they take in archives.
+    /// What those that wait take in archives.
     bytes: u64,
     /// Their archives.
     paths: BTreeSet<String>,
     /// What ended the import, until it is answered.
     owed: Option<wit::Error>,
+    /// More is known of files than was saved.
+    is_unsaved: bool,
 }
 
 /// A conversation that waits for others to be kept with.
@@ -149,10 +171,41 @@ struct Waiting {
 }
 
 impl Keeper {
-    /// Takes a conversation, and keeps those that wait if they are enough. Break: what ended the import is owed.
-    fn take(&mut self, mut conversation: Conversation, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+    /// Takes a conversation, to be kept when its turn comes: a file may complete any number at once, and a call that kept
+    /// all of them would have no bound in time. Break: what ended the import is owed.
+    fn take(&mut self, conversation: Conversation, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+        self.queue_bytes = self.queue_bytes.saturating_add(size(&conversation) + QUEUED_BYTES);
+        self.queue.push_back(conversation);
+        // Memory has a bound in any case.
+        while self.queue_bytes > self.session.settings.limits().conversation_bytes {
+            self.proceed(false, taken)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Goes on until something was kept, by one commit, or there is not enough for one; `all`: or there is nothing. A dry run
+    /// goes on as long as a commit would.
+    fn proceed(&mut self, all: bool, taken: &mut Vec<wit::ImportedConversation>) -> ControlFlow<()> {
+        let before = taken.len();
+        let enough = if self.dry_run { self.session.settings.import_commit_conversations } else { 1 };
+        while ((taken.len() - before) as u64) < enough {
+            let Some(conversation) = self.queue.pop_front() else {
+                return if all { self.commit(taken) } else { ControlFlow::Continue(()) };
+            };
+            self.queue_bytes = self.queue_bytes.saturating_sub(size(&conversation) + QUEUED_BYTES);
+            self.gather(conversation, taken)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Lets a conversation wait for others, and keeps those that wait if they are enough.
+    fn gather(
+        &mut self,
+        mut conversation: Conversation,
+        taken: &mut Vec<wit::ImportedConversation>,
+    ) -> ControlFlow<()> {
         let limits = self.session.settings.limits();
-        let bytes = conversation.records.iter().map(|one| one.bytes).sum::<u64>();
+        let bytes = size(&conversation);
         let mut batches = conversation.batches(&limits);
         if batches.len() > 1 {
             self.commit(taken)?;
@@ -177,7 +230,9 @@ impl Keeper {
         self.bytes = self.bytes.saturating_add(bytes);
         self.waiting.push(Waiting { conversation, batch, problem });
         let settings = &self.session.settings;
-        let is_full = self.bytes >= settings.import_commit_bytes
+        // In a dry run none waits: each is held against those before it.
+        let is_full = self.dry_run
+            || self.bytes >= settings.import_commit_bytes
             || self.waiting.len() as u64 >= settings.import_commit_conversations;
         if is_full { self.commit(taken) } else { ControlFlow::Continue(()) }
     }
@@ -215,11 +270,12 @@ impl Keeper {
         }
         let mut error = Some(error);
         for Waiting { conversation, batch, mut problem } in waiting {
-            if batch.is_some() {
-                match error.take() {
-                    Some(wit::Error::Refused(problems)) => problem = problems.into_iter().next(),
-                    Some(error) => return self.end(error),
-                    None => {}
+            if batch.is_some()
+                && let Some(error) = error.take()
+            {
+                match of_conversation(error) {
+                    Ok(found) => problem = found,
+                    Err(error) => return self.end(error),
                 }
             }
             taken.push(told(conversation, Tally::default(), problem));
@@ -232,12 +288,29 @@ impl Keeper {
         if batches.is_empty() {
             return Ok(Vec::new());
         }
+        self.is_unsaved = true;
         if !*dry_run {
             return keep::keep_together(session, batches, "import", files, |_| Ok(Vec::new()));
         }
         let limits = session.settings.limits();
-        let plan = |batch: &&Batch| settled(|_| keep::plan(batch, &limits, files).map(|(plan, _)| plan));
-        batches.iter().map(plan).collect()
+        let preview = match &mut self.preview {
+            Some(preview) => preview,
+            none => none.insert(preview_of(session.settings.import_preview_records)?),
+        };
+        let mut plans = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let mut plan = settled(|_| keep::plan(batch, &limits, files).map(|(plan, _)| plan))?;
+            if !plan.changes.is_empty() {
+                let branches = plan.branches.iter().map(|change| &change.path);
+                let checked = plan.changes.iter().map(|change| &change.path).chain(branches);
+                for path in checked {
+                    preview.check(path).map_err(|obstacle| keep::of_record(&[batch], in_the_way(obstacle)))?;
+                }
+            }
+            preview.carry_out(&mut plan).map_err(convert::limit)?;
+            plans.push(plan);
+        }
+        Ok(plans)
     }
 
     /// Keeps a conversation that is longer than a commit may be, part behind part. An error comes behind what was kept
@@ -255,12 +328,11 @@ impl Keeper {
             let kept = Batch::check(records, &limits).map_err(unfit).and_then(|batch| self.keep(&[&batch]));
             match kept {
                 Ok(plans) => plans.into_iter().for_each(|plan| tally.add(plan)),
-                Err(wit::Error::Refused(problems)) => {
-                    problem = problems.into_iter().next();
-                    break;
-                }
                 Err(error) => {
-                    ended = Some(error);
+                    match of_conversation(error) {
+                        Ok(found) => problem = found,
+                        Err(error) => ended = Some(error),
+                    }
                     break;
                 }
             }
@@ -271,17 +343,74 @@ impl Keeper {
         ended.map_or(ControlFlow::Continue(()), |error| self.end(error))
     }
 
+    /// Nothing more is kept: what waits is found again by the next import.
     fn end(&mut self, error: wit::Error) -> ControlFlow<()> {
+        self.queue.clear();
+        self.queue_bytes = 0;
+        self.waiting.clear();
         self.owed = Some(error);
         ControlFlow::Break(())
     }
 
-    /// Keeps what is known of files. Where there is no workspace, looking does not leave anything behind.
-    fn save(&self) {
+    /// Keeps what is known of files, if nothing is left to do. Where there is no workspace, looking does not leave anything
+    /// behind.
+    fn save(&mut self) {
+        if !self.queue.is_empty() || !core::mem::take(&mut self.is_unsaved) {
+            return;
+        }
         if !self.dry_run && workspace_id().is_ok_and(|id| id.is_some()) {
             cache::save_file_table(&self.files, false, &self.session.settings.limits());
         }
     }
+}
+
+/// The error as the problem of the conversation that was to be kept, if it is about that and no other; otherwise itself.
+///
+/// What the store denies is, where something lies at the conversation's own place: a link, or a file that may not be written.
+/// Where nothing does, nothing could come into being there either, and the next conversation would fare no better.
+fn of_conversation(error: wit::Error) -> Result<Option<wit::Problem>, wit::Error> {
+    let is_taken =
+        |path: &str| path.split('/').next() == Some("sources") && !matches!(tree::find(Area::Tree, path), Ok(None));
+    match error {
+        wit::Error::Refused(problems) => Ok(problems.into_iter().next()),
+        wit::Error::Store(problem) if problem.reason == "denied" && problem.path.as_deref().is_some_and(is_taken) => {
+            Ok(Some(problem))
+        }
+        error => Err(error),
+    }
+}
+
+/// What a conversation takes in archives.
+fn size(conversation: &Conversation) -> u64 {
+    conversation.records.iter().map(|one| one.bytes).sum()
+}
+
+/// A preview of a run that finds the workspace as it is now.
+fn preview_of(records_max: u64) -> Result<Preview, wit::Error> {
+    let mut preview = Preview::new(records_max);
+    for entry in tree::list(Area::Tree, "").map_err(broken)? {
+        let what = match entry.kind {
+            Kind::File => Occupant::File,
+            Kind::Symlink => Occupant::Link,
+            Kind::Special => Occupant::Other,
+            // Of what cannot be read nobody knows what it is in the way of.
+            Kind::Undecodable | Kind::Unreadable => continue,
+        };
+        preview.lies(&entry.path, what);
+    }
+    Ok(preview)
+}
+
+/// The error that a commit would give.
+fn in_the_way(obstacle: Obstacle) -> wit::Error {
+    convert::commit_error(match obstacle {
+        Obstacle::Collision { planned, existing } => CommitError::Collision((planned, existing)),
+        Obstacle::WrongKind(path) => CommitError::WrongKind(path),
+        Obstacle::Denied(path) => {
+            let why = format!("{path} is a symbolic link, or neither file nor directory");
+            CommitError::Failed((path, StoreError::Denied(why)))
+        }
+    })
 }
 
 /// What a caller is told of a conversation.

@@ -122,7 +122,7 @@ pub(crate) fn added(plan: &Plan) -> BTreeMap<&str, u64> {
 }
 
 /// Names the record for which a name was to come into being that may not.
-fn of_record(batches: &[&Batch], mut error: wit::Error) -> wit::Error {
+pub(crate) fn of_record(batches: &[&Batch], mut error: wit::Error) -> wit::Error {
     let first_at = |path: &str| batches.iter().find_map(|batch| batch.first_at(path));
     if let wit::Error::Refused(problems) = &mut error {
         for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {

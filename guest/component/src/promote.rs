@@ -130,7 +130,7 @@ struct AuditLog {
 }
 
 fn audit_log() -> Result<AuditLog, wit::Error> {
-    let failed = |error| convert::store_error(error, Some(AUDIT_PATH));
+    let failed = |error| convert::runtime_error(error, AUDIT_PATH);
     let Some(entry) = tree::find(Area::Runtime, AUDIT_PATH).map_err(failed)? else {
         return Ok(AuditLog { expect: Expect::Absent, length: 0, is_open: false });
     };

@@ -106,6 +106,9 @@ impl Session {
         if prefix.is_empty() && self.tier == Some(Tier::Owner) {
             troubles.extend(audience::finding());
         }
+        if prefix.is_empty() {
+            troubles.extend(troubles::runtime());
+        }
         troubles
     }
 
@@ -184,10 +187,11 @@ impl wit::GuestSession for Session {
         Ok(wit::Status {
             health: troubles::worsen(convert::health(summary.health), !troubles.is_empty()),
             reasons: findings.into_iter().map(convert::finding).chain(troubles).collect(),
-            workspace: workspace_id()?.map(|id| id.to_string()),
+            // That it cannot be read is one of the reasons.
+            workspace: workspace_id().ok().flatten().map(|id| id.to_string()),
             revision: revision.to_string(),
             counts: convert::counts(&summary.counts),
-            core: core_view::shown(&view)?,
+            core: core_view::shown(&view).unwrap_or_default(),
             lock: wit::LockState { held: lock.held, holder: lock.holder.as_ref().map(convert::holder_in_words) },
         })
     }
@@ -368,7 +372,7 @@ pub(crate) fn unfit(error: BatchError) -> wit::Error {
 }
 
 /// A listing of the whole workspace failed.
-fn broken(error: StoreError) -> wit::Error {
+pub(crate) fn broken(error: StoreError) -> wit::Error {
     match convert::store_error(error, None) {
         wit::Error::Store(problem) => wit::Error::Unavailable((wit::Health::Broken, problem)),
         wit::Error::Refused(problems) => {
@@ -408,7 +412,7 @@ pub(crate) fn workspace_id() -> Result<Option<WorkspaceId>, wit::Error> {
     match store::read_text(Area::Runtime, path, None, 0, 1024) {
         Ok(chunk) => Ok(if chunk.eof { WorkspaceId::parse(&chunk.text) } else { None }),
         Err(StoreError::NotFound | StoreError::NotText(_)) => Ok(None),
-        Err(error) => Err(convert::store_error(error, Some(path))),
+        Err(error) => Err(convert::runtime_error(error, path)),
     }
 }
 

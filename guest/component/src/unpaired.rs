@@ -34,7 +34,7 @@ pub(crate) fn archive(session: &Session, message: wit::UnpairedMessage) -> Resul
 
 /// The quota as it stands, and what must still be there when it is replaced.
 fn quota() -> Result<(Quota, Expect), wit::Error> {
-    let failed = |error| convert::store_error(error, Some(Quota::PATH));
+    let failed = |error| convert::runtime_error(error, Quota::PATH);
     let Some(entry) = tree::find(Area::Runtime, Quota::PATH).map_err(failed)? else {
         return Ok((Quota::default(), Expect::Absent));
     };

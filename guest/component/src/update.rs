@@ -531,7 +531,7 @@ impl<'s> Ground<'s> {
 
     /// Content of the runtime directory's file; none if there is none, or nobody can read it.
     fn runtime_state(&self) -> Result<Option<String>, wit::Error> {
-        let failed = |error| convert::store_error(error, Some(RUNTIME_FILE.1));
+        let failed = |error| convert::runtime_error(error, RUNTIME_FILE.0);
         let Some(entry) = tree::find(Area::Runtime, RUNTIME_FILE.0).map_err(failed)? else { return Ok(None) };
         match tree::read_range(Area::Runtime, RUNTIME_FILE.0, Some(&entry.stamp), 0, entry.stamp.size) {
             Ok(text) => Ok(Some(text)),

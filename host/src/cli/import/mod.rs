@@ -106,24 +106,34 @@ struct Work<'c, 's> {
 impl<'c> Work<'c, '_> {
     fn all(mut self, operands: &[Operand]) -> (Ledger<'c>, Result<Flow, Failure>) {
         let read = self.read(operands);
-        let Self { session, mut importing, mut ledger, .. } = self;
+        let Self { session, mut importing, mut ledger, interrupt, .. } = self;
         if !matches!(read, Ok(Flow::Done)) {
-            // What was read to its end is kept; what else is held back belongs to a conversation that was not.
-            let result = match (importing.keep(session), read) {
-                (Ok(kept), read) => {
-                    ledger.conversations(&kept);
-                    read
+            // What was read to its end is kept; what else is held back belongs to a conversation that was not. Whoever asked to
+            // stop waits for one more commit, and the rest is found again.
+            let is_stopped = matches!(read, Ok(Flow::Stop));
+            let result = loop {
+                match importing.keep(session) {
+                    Ok(kept) => {
+                        ledger.conversations(&kept);
+                        if kept.is_empty() || is_stopped {
+                            break read;
+                        }
+                    }
+                    // The first error says why.
+                    Err(error) => break read.and(Err(failed(error, None))),
                 }
-                (Err(error), Ok(_)) => Err(failed(error, None)),
-                // The first error says why.
-                (Err(_), Err(failure)) => Err(failure),
             };
             return (ledger, result);
         }
         let result = loop {
             match importing.finish(session) {
                 Ok(rest) if rest.is_empty() => break Ok(Flow::Done),
-                Ok(rest) => ledger.conversations(&rest),
+                Ok(rest) => {
+                    ledger.conversations(&rest);
+                    if interrupt.asked() {
+                        break Ok(Flow::Stop);
+                    }
+                }
                 Err(error) => break Err(failed(error, None)),
             }
         };
@@ -206,17 +216,28 @@ impl<'c> Work<'c, '_> {
         Ok(Flow::Done)
     }
 
+    /// Hands a piece over, and has kept all that is enough for a commit with it: each commit is a call, so that it is told as
+    /// it is made, and no call takes as long as a file is large.
     fn push(&mut self, input: &Input, piece: Piece<'_>, last: bool) -> Result<(), Failure> {
-        let kept = match piece {
+        let mut kept = match piece {
             Piece::Text(text) => self.importing.push_text(self.session, &input.name, text, last),
             Piece::Bytes(bytes) => self.importing.push_bytes(self.session, &input.name, bytes, last),
         };
-        let mut kept = kept.map_err(|error| failed(error, Some(input)))?;
-        if input.name != input.shown {
-            kept.iter_mut().filter(|it| it.file == input.name).for_each(|it| it.file.clone_from(&input.shown));
+        loop {
+            let mut told = kept.map_err(|error| failed(error, Some(input)))?;
+            if input.name != input.shown {
+                told.iter_mut().filter(|it| it.file == input.name).for_each(|it| it.file.clone_from(&input.shown));
+            }
+            self.ledger.conversations(&told);
+            if told.is_empty() || self.interrupt.asked() {
+                return Ok(());
+            }
+            kept = if last {
+                self.importing.keep(self.session)
+            } else {
+                self.importing.push_text(self.session, &input.name, "", false)
+            };
         }
-        self.ledger.conversations(&kept);
-        Ok(())
     }
 
     fn without(&mut self, input: &Input, left_out: LeftOut) -> Result<Flow, Failure> {
