@@ -16,6 +16,8 @@ use crate::home::{Home, Ran};
 /// What an import said: a line for each conversation and each file left out, and the summary.
 struct Said {
     conversations: Vec<Value>,
+    /// Places in files that hold no conversation.
+    damage: Vec<Value>,
     files: Vec<Value>,
     summary: Value,
 }
@@ -30,8 +32,10 @@ impl Said {
             .collect();
         let summary = lines.pop().unwrap_or_else(|| panic!("said nothing: {}", ran.stderr));
         assert_eq!(summary["kind"], "summary", "{summary}");
-        let (conversations, files) = lines.into_iter().partition(|line| line["kind"] == "conversation");
-        Self { conversations, files, summary }
+        let (conversations, others): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|line| line["kind"] == "conversation");
+        let (damage, files) = others.into_iter().partition(|line| line["kind"] == "damage");
+        Self { conversations, damage, files, summary }
     }
 
     fn records(&self, outcome: &str) -> u64 {
@@ -230,6 +234,213 @@ fn a_preview_writes_nothing_and_says_what_would_be() {
     assert!(nowhere.run(&["import", "chatgpt", &path]).exits(0).stderr.contains("Made a workspace"));
 }
 
+/// What is told of a run, but for whether it was one.
+fn told(said: &Said) -> Value {
+    let problem = |it: &Value| it["problem"]["reason"].clone();
+    let each = said.conversations.iter().map(|it| {
+        json!([it["provider"], it["thread"], it["archived"], it["already"], it["differs"], it["branches"], problem(it)])
+    });
+    let reasons = said.summary["reasons"].as_array().unwrap().iter().map(|it| json!([it["reason"], it["count"]]));
+    json!([
+        each.collect::<Vec<_>>(),
+        said.summary["conversations"],
+        said.summary["records"],
+        said.summary["ok"],
+        reasons.collect::<Vec<_>>()
+    ])
+}
+
+#[test]
+fn a_preview_says_what_the_run_does_also_of_what_the_run_itself_makes() {
+    let one = |id: &str, text: &str| chatgpt(id, &[("m1", "user", text), ("m2", "assistant", "y")]);
+    let grown = chatgpt("dup", &[("m1", "user", "x"), ("m2", "assistant", "y"), ("m3", "user", "z")]);
+    let cases: &[(&[&[Value]], u64, u64, u64)] = &[
+        // The same id twice: the same, edited, grown.
+        (&[&[one("dup", "x"), one("dup", "x")]], 2, 2, 0),
+        (&[&[one("dup", "x"), one("dup", "other")]], 2, 1, 1),
+        (&[&[one("dup", "x"), one("dup", "other"), grown.clone(), one("else", "x")]], 5, 3, 1),
+        // Over several files.
+        (&[&[one("dup", "x")], &[one("dup", "other")], std::slice::from_ref(&grown)], 3, 3, 1),
+        // Names that are one to some media.
+        (&[&[one("Boat", "x"), one("boat", "x"), one("other", "x"), one("BOAT", "x")]], 4, 0, 0),
+        (&[&[one("Boat", "x")], &[one("boat", "x")]], 2, 0, 0),
+    ];
+    for (at, (files, archived, already, differs)) in cases.iter().enumerate() {
+        let home = Home::with_workspace();
+        // One of the names is there before.
+        home.feed(&["import", "--json", "chatgpt", "-"], export(&[one("there", "x")]).as_bytes()).exits(0);
+        let paths: Vec<String> = files
+            .iter()
+            .enumerate()
+            .map(|(number, file)| home.write(&format!("{number}/conversations.json"), export(file)))
+            .collect();
+        let words: Vec<&str> = ["chatgpt"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+        let run = |more: &[&str]| home.run(&[&["import", "--json"][..], &words[..], more].concat());
+        let preview = home.unchanged(|| run(&["--dry-run"]));
+        let done = run(&[]);
+        assert_eq!(preview.code, done.code, "case {at}: {} {}", preview.stdout, done.stdout);
+        let (preview, done) = (Said::of(&preview), Said::of(&done));
+        assert_eq!(told(&preview), told(&done), "case {at}");
+        assert_eq!(
+            [done.records("archived"), done.records("already"), done.records("differs")],
+            [*archived, *already, *differs],
+            "case {at}: {}",
+            done.summary
+        );
+    }
+    // Against names that are there: a conversation's, a provider's, and a file where a directory should be.
+    let home = Home::with_workspace();
+    fs::create_dir_all(home.workspace().join("sources")).unwrap();
+    fs::write(home.workspace().join("sources/file"), "x").unwrap();
+    let line = |provider: &str, thread: &str| {
+        format!("{}\n", json!({"provider": provider, "thread": thread, "id": "1", "role": "user", "text": "x"}))
+    };
+    home.feed(&["import", "--json", "jsonl", "-"], line("p", "Boat").as_bytes()).exits(0);
+    let lines = [line("p", "boat"), line("P", "x"), line("file", "x"), line("p", "new")].concat();
+    let preview = home.unchanged(|| home.feed(&["import", "--json", "jsonl", "-", "--dry-run"], lines.as_bytes()));
+    let done = home.feed(&["import", "--json", "jsonl", "-"], lines.as_bytes());
+    assert_eq!((preview.code, done.code), (1, 1), "{} {}", preview.stdout, done.stdout);
+    assert_eq!(told(&Said::of(&preview)), told(&Said::of(&done)));
+    assert_eq!(Said::of(&done).records("archived"), 1);
+
+    // What a preview remembers is bounded, and the limit named.
+    let lines = [line("p", "new"), line("p", "a"), line("p", "b")].concat();
+    let words = ["import", "--json", "jsonl", "-", "--dry-run", "--set", "import.preview-records=1"];
+    let ran = home.unchanged(|| home.feed(&words, lines.as_bytes())).exits(7);
+    let said = Said::of(&ran);
+    assert_eq!((said.records("already"), said.records("archived")), (1, 1), "{}", said.summary);
+    assert!(said.summary["error"].to_string().contains("import.preview-records"), "{}", said.summary);
+}
+
+#[test]
+fn damage_is_not_counted_as_a_conversation_and_told_once_with_its_place() {
+    let claude = |id: &str| {
+        json!({"uuid": id, "name": id, "chat_messages": [{"uuid": "m1", "text": "x", "sender": "human"}]}).to_string()
+    };
+    let home = Home::with_workspace();
+    let document = home.write("claude/conversations.json", format!("[{},{},]", claude("a"), claude("b")));
+    let ran = home.run(&["import", "claude", &document]).exits(1);
+    for said in ["1 file", "2 conversations", "damaged-export", "at byte"] {
+        assert!(ran.stdout.contains(said), "{said} is missing in:\n{}", ran.stdout);
+    }
+    assert_eq!(ran.stdout.matches("at byte").count(), 1, "{}", ran.stdout);
+    assert!(!ran.stdout.contains("left out  "), "{}", ran.stdout);
+
+    // A line of no conversation among those of two.
+    let lines = home.write("lines.jsonl", [turn("a", "1", "x"), turn("b", "1", "x"), "nonsense\n".to_owned()].concat());
+    let ran = home.run(&["import", "jsonl", &lines]).exits(1);
+    assert!(ran.stdout.contains("2 conversations") && ran.stdout.contains("line 3 of"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("1 lines") && !ran.stdout.contains("at byte"), "{}", ran.stdout);
+    let said = home.import(1, &["jsonl", &lines]);
+    assert_eq!((said.conversations("left_out"), said.conversations.len(), said.damage.len()), (0, 2, 1));
+    assert_eq!(said.reasons("damage"), ["unreadable-lines".to_owned()].into());
+}
+
+#[test]
+fn a_reason_with_several_messages_tells_each_with_its_cases() {
+    let home = Home::with_workspace();
+    let line = |id: &str, key: &str, value: &str| {
+        let mut line = json!({"provider": "p", "thread": "t", "id": id, "role": "user", "text": "x"});
+        line[key] = json!(value);
+        format!("{line}\n")
+    };
+    let path = home.write("lines.jsonl", [line("10", "tier", "god"), line("11", "trust", "maybe")].concat());
+    let ran = home.run(&["import", "jsonl", &path]).exits(1);
+    let told = |word: &str, case: &str| ran.stdout.lines().any(|line| line.contains(word) && line.contains(case));
+    assert!(told("tier", "10 of p/t") && told("trust", "11 of p/t"), "{}", ran.stdout);
+    assert!(!told("tier", "11 of p/t"), "{}", ran.stdout);
+    let said = home.import(1, &["jsonl", &path]);
+    let message = said.summary["reasons"][0]["message"].as_str().unwrap();
+    assert!(message.contains("tier") && message.contains("trust"), "{message}");
+}
+
+#[test]
+fn ids_that_no_text_can_hold_stay_apart_and_depth_is_no_damage() {
+    let message = |text: &str| {
+        format!(
+            r#"{{"message":{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{text}"]}}}}}}"#
+        )
+    };
+    let (one, two) = (message("harbour one"), message("harbour two"));
+    let halves = format!(r#"{{"id":"s","mapping":{{"\ud800":{one},"\udc00":{two}}}}}"#);
+    let deep = format!("{}0{}", "[".repeat(1500), "]".repeat(1500));
+    let deep = format!(r#"{{"id":"deep","extra":{deep},"mapping":{{"m":{}}}}}"#, message("harbour deep"));
+    let home = Home::with_workspace();
+    let path = home.write("conversations.json", format!("[{halves},{deep}]"));
+    let preview = home.unchanged(|| home.import(0, &["chatgpt", &path, "--dry-run"]));
+    let said = home.import(0, &["chatgpt", &path]);
+    assert_eq!(told(&preview), told(&said));
+    assert_eq!((said.records("archived"), said.records("differs"), home.frames()), (3, 0, 3), "{}", said.summary);
+    assert_eq!(home.finds("harbour").len(), 3);
+    for id in home.finds("harbour") {
+        home.run(&["get", &id]).exits(0);
+    }
+    assert_eq!(home.unchanged(|| home.import(0, &["chatgpt", &path])).records("already"), 3);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn sessions_whose_names_are_not_text_are_left_out() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::with_workspace();
+    let node = json!({"id": "1", "seq": 0, "role": "user", "output": "harbour"}).to_string();
+    let root = home.path().join("sessions");
+    for name in [&b"good"[..], b"bad\xff", b"bad\xfe"] {
+        let history = root.join(OsStr::from_bytes(name)).join("history");
+        fs::create_dir_all(&history).unwrap();
+        fs::write(history.join("0000-u-1.json"), &node).unwrap();
+    }
+    let said = home.import(1, &["openprogram", root.to_str().unwrap()]);
+    assert_eq!((said.records("archived"), said.files.len()), (1, 2), "{}", said.summary);
+    assert!(said.files.iter().all(|file| file["reason"] == "undecodable-name"), "{:?}", said.files);
+}
+
+#[test]
+fn a_pending_import_trusts_nothing_whatever_the_export_says_of_itself() {
+    const HINT: &str = "is pending";
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/import/openprogram");
+    let boast = json!({"provider": "p", "thread": "t", "id": "1", "role": "user", "text": "marker", "trust": "trusted",
+                       "tier": "owner", "principal": "owner/local",
+                       "speaker": {"id": "owner/local", "display": "Owner", "kind": "owner"}});
+    let home = Home::with_workspace();
+    let lines = home.write("lines.jsonl", format!("{boast}\n"));
+    let ran = home.run(&["import", "jsonl", &lines, "--trust", "pending"]).exits(0);
+    assert!(ran.stderr.contains(HINT), "{}", ran.stderr);
+    let ran = home.run(&["import", "openprogram", fixtures.to_str().unwrap(), "--trust", "pending"]);
+    assert!([0, 1].contains(&ran.code) && ran.stderr.contains(HINT), "{} {}", ran.code, ran.stderr);
+    let mut seen = 0;
+    for word in ["marker", "kettle", "spring", "node", "block"] {
+        let found = home.run(&["search", "--json", "--top-k", "1000", word]).json();
+        for hit in found["results"].as_array().unwrap() {
+            assert_eq!(hit["trust"], "pending", "{hit}");
+            assert!(hit["speaker"].is_null() || hit["speaker"]["trusted"] == false, "{hit}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "{seen}");
+    // Again there is nothing new of which to say that.
+    let again = home.unchanged(|| home.run(&["import", "jsonl", &lines, "--trust", "pending"])).exits(0);
+    assert!(!again.stderr.contains(HINT), "{}", again.stderr);
+
+    // Whoever trusts it takes what it says, and what it calls pending stays so.
+    let home = Home::with_workspace();
+    let mut modest = boast.clone();
+    (modest["id"], modest["trust"]) = (json!("2"), json!("pending"));
+    let lines = home.write("lines.jsonl", format!("{boast}\n{modest}\n"));
+    let ran = home.run(&["import", "jsonl", &lines]).exits(0);
+    assert!(!ran.stderr.contains(HINT), "{}", ran.stderr);
+    let found = home.run(&["search", "--json", "--top-k", "1000", "marker"]).json();
+    let trust: BTreeSet<(String, String)> = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| (hit["id"].as_str().unwrap().to_owned(), hit["trust"].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [("p/t/1", "trusted"), ("p/t/2", "pending")];
+    assert_eq!(trust, expected.map(|(id, trust)| (id.to_owned(), trust.to_owned())).into());
+}
+
 #[test]
 fn a_pending_import_trusts_nothing_whatever_the_export_says_of_itself() {
     const HINT: &str = "is pending";
@@ -338,7 +549,8 @@ fn a_file_that_is_cut_keeps_what_is_whole() {
     let home = Home::with_workspace();
     let path = home.write("conversations.json", &text[..second]);
     let said = home.import(1, &["chatgpt", &path]);
-    assert!(!said.reasons("conversation").is_empty(), "{}", said.summary);
+    assert_eq!(said.reasons("damage"), ["truncated-export".to_owned()].into(), "{}", said.summary);
+    assert_eq!((said.damage.len(), said.conversations("left_out")), (1, 0), "{}", said.summary);
     assert_eq!(home.finds("harbour0").len(), 1);
     assert_eq!(home.frames(), 1);
     home.write("conversations.json", &text);

@@ -93,6 +93,50 @@ fn a_workspace_may_be_at_any_path() {
     at(&home, &home.path().join("at/with space"), &["get", "p/u/m1"], None).exits(0);
 }
 
+/// What of a workspace cannot be read is told as what it is, at the place where it is, and what needs it says so.
+#[test]
+fn a_part_of_the_runtime_directory_that_cannot_be_read_is_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const PLACE: &str = ".scriptorium/workspace-id";
+    let export = r#"[{"id":"a","mapping":{"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}}}},
+                     {"id":"b","mapping":{"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}}}}]"#;
+    // A directory in its place is as good as a file that may not be read, also for those who may read everything.
+    let displaced = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+    };
+    let forbidden = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+    let acts: [&dyn Fn(&Path); 2] = [&displaced, &forbidden];
+    for (at, act) in acts.iter().enumerate() {
+        let home = Home::with_workspace();
+        home.archive(&[turn("m1", "The key is under the third pot.")]).exits(0);
+        fs::write(home.path().join("conversations.json"), export).unwrap();
+        let path = home.workspace().join(PLACE);
+        act(&path);
+        // Whoever may read everything is not kept from it by a mode.
+        if fs::read(&path).is_ok() {
+            continue;
+        }
+        let verified = home.run(&["verify", "--json"]).exits(1).json();
+        let findings = verified["findings"].as_array().unwrap();
+        assert_eq!((findings.len(), &findings[0]["code"]), (1, &json!("unreadable-file")), "case {at}: {verified}");
+        assert_eq!(findings[0]["path"], PLACE, "case {at}: {verified}");
+        let status = home.run(&["status", "--json"]).json();
+        assert_eq!(status["health"], "degraded", "case {at}: {status}");
+        assert!(status.to_string().contains(PLACE), "case {at}: {status}");
+        // It ends the import, as whatever the store cannot do: no conversation is at fault.
+        let words = ["import", "--json", "chatgpt", home.path().join("conversations.json").to_str().unwrap()]
+            .map(str::to_owned);
+        let ran = home.run(&words.each_ref().map(String::as_str)).exits(8);
+        let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!((&summary["error"]["reason"], &summary["error"]["path"]), (&json!("denied"), &json!(PLACE)));
+        assert_eq!(summary["conversations"]["left_out"], 0, "case {at}: {summary}");
+        let told = home.run(&["import", "chatgpt", &words[3]]).exits(8);
+        assert!(!told.stderr.contains("browse"), "case {at}: {}", told.stderr);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod medium {
     use std::process::Command;

@@ -280,8 +280,9 @@ Examples:
   unzip -p export.zip conversations.json | recollex import chatgpt -
   recollex import jsonl notes.jsonl --provider notes --thread boat --trust pending
 
-With --json: a JSON object a line, {\"kind\":\"conversation\",…} for each conversation as it is kept and
-{\"kind\":\"file\",…} for each file that was left out; the last line is {\"kind\":\"summary\",…}.
+With --json: a JSON object a line, {\"kind\":\"conversation\",…} for each conversation as it is kept,
+{\"kind\":\"damage\",…} for a place in a file that holds none, and {\"kind\":\"file\",…} for each file that was left
+out; the last line is {\"kind\":\"summary\",…}.
 
 Trust: what is trusted may be built on; it does not mean that it is true. Your own exports are what you and your
 assistants said, so `trusted` is the default, as it is for `archive`; what an export itself calls pending stays so.

@@ -1,7 +1,7 @@
 //! What came of an import: told conversation by conversation as it comes (`--json`), or counted for people at the end.
 //!
 //! Knows what the component answers. What it holds does not grow with the export: reasons are a closed list, and of each
-//! only the first few cases are named.
+//! only a few messages and the first few cases are named.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,15 @@ use super::source::LeftOut;
 use super::{is_empty, looks};
 use crate::cli::context::Context;
 use crate::cli::failure::{Exit, Failure, FailureBody, Reason};
-use crate::cli::terminal::{bytes, columns, count, one_line};
+use crate::cli::terminal::{Look, bytes, columns, count, one_line};
 
-/// Cases of a reason that are named.
+/// Messages of a reason that are told.
+const KINDS_MAX: usize = 3;
+/// Cases that are named, of each message of a reason.
 const NAMED_MAX: usize = 3;
+/// Reasons that are not about a conversation but about a place in a file that holds none.
+const DAMAGE: [&str; 5] =
+    ["damaged-export", "truncated-export", "no-conversation", "unreadable-lines", "not-a-node-file"];
 /// Characters of a title that are shown.
 const TITLE_CHARS: usize = 40;
 /// Ids of a conversation whose content differs that are named to people.
@@ -78,17 +83,48 @@ struct Records {
 #[serde(rename_all = "kebab-case")]
 enum What {
     File,
+    /// A place in a file that holds no conversation.
+    Damage,
     Conversation,
     Differs,
     Record,
 }
 
-/// How often a reason came, and the first cases.
+/// How often a reason came, and what was said of it.
 #[derive(Debug, Default)]
 struct Cases {
     count: u64,
+    /// The first messages, each once.
+    kinds: Vec<Kind>,
+    /// There were more messages than are told.
+    more: bool,
+}
+
+/// A message of a reason, how often it came, and the first cases.
+#[derive(Debug, Default)]
+struct Kind {
     message: String,
+    count: u64,
     named: Vec<String>,
+}
+
+impl Kind {
+    /// The first cases as people read them.
+    fn cases(&self, look: Look) -> String {
+        let mut named: Vec<String> = self.named.iter().map(|name| look.foreign(&one_line(name))).collect();
+        if self.count > named.len() as u64 {
+            named.push("…".to_owned());
+        }
+        look.faint(&named.join(", "))
+    }
+}
+
+impl Cases {
+    /// What was said, in one text.
+    fn messages(&self) -> String {
+        let all: Vec<&str> = self.kinds.iter().map(|kind| kind.message.as_str()).collect();
+        all.join("; or: ") + if self.more { "; or …" } else { "" }
+    }
 }
 
 impl<'c> Ledger<'c> {
@@ -126,7 +162,7 @@ impl<'c> Ledger<'c> {
 
     /// A file could not be read.
     pub fn left_out(&mut self, left_out: &LeftOut) {
-        self.note(What::File, left_out.reason, &left_out.message, 1, || left_out.file.clone());
+        self.note(What::File, left_out.reason, &left_out.message, 1, || Some(left_out.file.clone()));
         if self.context.out.json {
             self.context.out.document(&FileLine {
                 kind: "file",
@@ -154,54 +190,68 @@ impl<'c> Ledger<'c> {
     }
 
     fn count(&mut self, it: &ImportedConversation) {
-        let tally = &mut self.conversations;
-        let of = if it.problem.is_some() {
-            &mut tally.left_out
-        } else if !it.differs.is_empty() {
-            &mut tally.differs
-        } else if it.archived > 0 {
-            &mut tally.kept
-        } else if is_empty(it) {
-            &mut tally.empty
-        } else {
-            &mut tally.already
-        };
-        *of += 1;
+        if !is_damage(it) {
+            let tally = &mut self.conversations;
+            let of = if it.problem.is_some() {
+                &mut tally.left_out
+            } else if !it.differs.is_empty() {
+                &mut tally.differs
+            } else if it.archived > 0 {
+                &mut tally.kept
+            } else if is_empty(it) {
+                &mut tally.empty
+            } else {
+                &mut tally.already
+            };
+            *of += 1;
+        }
         self.branched += u64::from(it.branches > 1);
         self.records.archived += it.archived;
         self.records.already += it.already;
         self.records.differs += it.differs.len() as u64;
         self.records.skipped += it.left_out.iter().map(|one| one.count).sum::<u64>();
         if let Some(problem) = &it.problem {
-            self.note(What::Conversation, &problem.reason, &problem.message, 1, || name(it));
+            let what = if is_damage(it) { What::Damage } else { What::Conversation };
+            self.note(what, &problem.reason, &problem.message, 1, || Some(with_place(name(it), problem)));
         }
         if !it.differs.is_empty() {
             let message = "the id is there with other content; the first stays";
-            let named = it.differs.iter().take(DIFFERS_NAMED_MAX).cloned().collect::<Vec<_>>();
-            self.note(What::Differs, "already-archived-differs", message, it.differs.len() as u64, || named.join(", "));
+            let named = it.differs.iter().take(DIFFERS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+            self.note(What::Differs, "already-archived-differs", message, it.differs.len() as u64, || Some(named));
         }
         for left_out in &it.left_out {
-            let mut named = it.skipped.iter().filter(|skipped| skipped.reason == left_out.reason).map(|skipped| {
-                skipped.item.as_ref().map_or_else(|| name(it), |item| format!("{item} of {}", name(it)))
-            });
-            let first = named.next().unwrap_or_else(|| name(it));
-            self.note(What::Record, &left_out.reason, &left_out.message, left_out.count, || first);
             self.is_missing |= left_out.missing;
-            if let Some(cases) = self.reasons.get_mut(&(What::Record, left_out.reason.clone())) {
-                let room = NAMED_MAX.saturating_sub(cases.named.len());
-                cases.named.extend(named.take(room));
+            let mut rest = left_out.count;
+            for skipped in it.skipped.iter().filter(|skipped| skipped.reason == left_out.reason) {
+                let named =
+                    || Some(skipped.item.as_ref().map_or_else(|| name(it), |item| format!("{item} of {}", name(it))));
+                self.note(What::Record, &left_out.reason, &skipped.message, 1, named);
+                rest = rest.saturating_sub(1);
+            }
+            if rest > 0 {
+                // Of those that are not named it is known what was said of all.
+                let is_first = rest == left_out.count;
+                self.note(What::Record, &left_out.reason, &left_out.message, rest, || is_first.then(|| name(it)));
             }
         }
     }
 
-    fn note(&mut self, what: What, reason: &str, message: &str, count: u64, named: impl FnOnce() -> String) {
+    fn note(&mut self, what: What, reason: &str, message: &str, count: u64, named: impl FnOnce() -> Option<String>) {
         let cases = self.reasons.entry((what, reason.to_owned())).or_default();
         cases.count += count;
-        if cases.message.is_empty() {
-            message.clone_into(&mut cases.message);
+        let at = cases.kinds.iter().position(|kind| kind.message == message);
+        if at.is_none() && cases.kinds.len() < KINDS_MAX {
+            cases.kinds.push(Kind { message: message.to_owned(), ..Kind::default() });
         }
-        if cases.named.len() < NAMED_MAX {
-            cases.named.push(named());
+        let last = cases.kinds.len().saturating_sub(1);
+        let known = cases.kinds.get_mut(at.unwrap_or(last)).filter(|kind| kind.message == message);
+        let Some(kind) = known else {
+            cases.more = true;
+            return;
+        };
+        kind.count += count;
+        if kind.named.len() < NAMED_MAX {
+            kind.named.extend(named());
         }
     }
 
@@ -262,8 +312,8 @@ impl<'c> Ledger<'c> {
                     what: *what,
                     reason,
                     count: cases.count,
-                    message: &cases.message,
-                    first: &cases.named,
+                    message: cases.messages(),
+                    first: cases.kinds.iter().flat_map(|kind| &kind.named).take(NAMED_MAX).map(|it| &**it).collect(),
                 })
                 .collect(),
             error: match end {
@@ -318,16 +368,25 @@ impl<'c> Ledger<'c> {
                 lines.push(String::new());
                 lines.push(look.strong(match what {
                     What::File => "Files left out:",
+                    What::Damage => "Places in files that hold no conversation:",
                     What::Conversation => "Conversations left out:",
                     What::Differs => "There with other content:",
                     What::Record => "Records left out:",
                 }));
             }
-            let message = look.foreign(&one_line(&cases.message));
-            lines.push(format!("  {}  {message} {}", grouped(cases.count), look.faint(&format!("[{reason}]"))));
-            let more = if cases.count > cases.named.len() as u64 { ", …" } else { "" };
-            let named: Vec<String> = cases.named.iter().map(|name| look.foreign(&one_line(name))).collect();
-            lines.push(format!("      {}{more}", look.faint(&named.join(", "))));
+            let tag = look.faint(&format!("[{reason}]"));
+            let message = |kind: &Kind| look.foreign(&one_line(&kind.message));
+            match &*cases.kinds {
+                [kind] if !cases.more => {
+                    lines.push(format!("  {}  {} {tag}", grouped(cases.count), message(kind)));
+                    lines.push(format!("      {}", kind.cases(look)));
+                }
+                kinds => {
+                    lines.push(format!("  {}  {tag}", grouped(cases.count)));
+                    lines.extend(kinds.iter().map(|kind| format!("      {}: {}", message(kind), kind.cases(look))));
+                    lines.extend(cases.more.then(|| "      …".to_owned()));
+                }
+            }
         }
         if self.dry_run && !matches!(end, End::Failed(_)) {
             lines.push(String::new());
@@ -361,12 +420,25 @@ fn table(rows: &[[String; 3]]) -> Vec<String> {
         .collect()
 }
 
+/// Whether it is no conversation but a place in a file that holds none.
+fn is_damage(it: &ImportedConversation) -> bool {
+    it.problem.as_ref().is_some_and(|problem| DAMAGE.contains(&&*problem.reason))
+}
+
+/// A case with what is in its way, if something is that has a name.
+fn with_place(case: String, problem: &Problem) -> String {
+    match problem.subject.as_ref().filter(|_| problem.path.is_some()).or(problem.path.as_ref()) {
+        Some(place) => format!("{case} ({place})"),
+        None => case,
+    }
+}
+
 /// A conversation for people: its title, and what finds it.
 fn name(it: &ImportedConversation) -> String {
-    let place = if it.thread.is_empty() {
-        format!("{} at byte {}", it.file, it.offset)
-    } else {
-        format!("{}/{}", it.provider, it.thread)
+    let place = match (it.thread.is_empty(), it.offset) {
+        (true, 0) => it.file.clone(),
+        (true, offset) => format!("{} at byte {offset}", it.file),
+        (false, _) => format!("{}/{}", it.provider, it.thread),
     };
     match it.title.as_deref().map(one_line).filter(|title| !title.is_empty()) {
         Some(title) => {
@@ -380,7 +452,7 @@ fn name(it: &ImportedConversation) -> String {
     }
 }
 
-/// A conversation in `--json`.
+/// A conversation in `--json`, or a place in a file that holds none.
 #[derive(Serialize)]
 struct ConversationLine<'a> {
     kind: &'static str,
@@ -419,7 +491,7 @@ impl<'a> From<&'a ImportedConversation> for ConversationLine<'a> {
         let skipped =
             |it: &'a Skipped| SkippedView { item: it.item.as_deref(), reason: &it.reason, message: &it.message };
         Self {
-            kind: "conversation",
+            kind: if is_damage(it) { "damage" } else { "conversation" },
             file: &it.file,
             offset: it.offset,
             provider: &it.provider,
@@ -476,6 +548,7 @@ struct ReasonLine<'a> {
     what: What,
     reason: &'a str,
     count: u64,
-    message: &'a str,
-    first: &'a [String],
+    /// Of several messages the first few.
+    message: String,
+    first: Vec<&'a str>,
 }

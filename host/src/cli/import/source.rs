@@ -156,6 +156,9 @@ impl Operand {
             Kind::File(path, _) => {
                 // Where the name has a meaning, so have the directories that it was typed without.
                 let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                if let Some(left_out) = undecodable(format, &full, &self.shown) {
+                    return Box::new(std::iter::once(Err(left_out)));
+                }
                 one(Place::File(path.clone()), full.to_string_lossy().into_owned())
             }
             Kind::Directory(path) => Box::new(Walk::new(path, format)),
@@ -279,6 +282,15 @@ fn wanted(format: ImportFormat, path: &str) -> bool {
     }
 }
 
+/// Why a file is left out whose name means something and is not UTF-8: told in UTF-8, two such names may be one, and with
+/// them two sessions.
+fn undecodable(format: ImportFormat, full: &Path, shown: &str) -> Option<LeftOut> {
+    // `<session>/history/<node>.json`
+    let is_text = format != ImportFormat::Openprogram || full.iter().rev().take(3).all(|part| part.to_str().is_some());
+    let message = "its name, or that of its session, is not UTF-8; rename it";
+    (!is_text).then(|| LeftOut::new(shown, "undecodable-name", message))
+}
+
 /// Opens without waiting for anybody at the other end, and without taking a terminal over.
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | flags;
@@ -375,6 +387,9 @@ impl Walk {
         }
         if !wanted(self.format, &name) {
             return None;
+        }
+        if let Some(left_out) = undecodable(self.format, &full, &shown) {
+            return Some(Err(left_out));
         }
         Some(match special(kind) {
             Some(what) => Err(LeftOut::new(shown, "special-file", format!("is {what}, not a file"))),
