@@ -212,6 +212,20 @@ fn permissions_are_narrowed_and_links_left_alone() {
 }
 
 #[test]
+fn permissions_that_the_owner_lacks_are_told() {
+    let home = Home::new();
+    let (sources, id) = (home.memory("sources"), home.memory(".scriptorium/workspace-id"));
+    fs::set_permissions(&sources, fs::Permissions::from_mode(0o500)).unwrap();
+    fs::set_permissions(&id, fs::Permissions::from_mode(0)).unwrap();
+    let found = home.doctor().expect(1);
+    found.finds("tight-mode", "sources");
+    found.finds("tight-mode", ".scriptorium/workspace-id");
+    fs::set_permissions(&sources, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&id, fs::Permissions::from_mode(0o600)).unwrap();
+    home.doctor().does_not_find("tight-mode");
+}
+
+#[test]
 fn twins_are_found_by_verify_too() {
     let home = Home::new();
     for name in ["Boat.md", "boat.md"] {

@@ -135,7 +135,8 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
             "runtime-unusable",
             Severity::Error,
             Some(place::runtime_of(root).to_owned()),
-            "a symbolic link or no directory: it is not opened, and nothing can be written; put a directory there",
+            "a symbolic link, no directory, or one that may not be opened: nothing can be written; put a directory there \
+             that you may open",
         )));
     }
     if !is_held {
@@ -151,6 +152,12 @@ pub fn examine(root: &Path, locked: bool) -> Result<Examination, StoreError> {
         let message = format!("mode {:04o}: others than the owner may use it; {what} is enough", wide.mode);
         let finding = finding("wide-mode", Severity::Warning, Some(shown), message);
         found.push(Ailment { finding, cure: Some(Cure::Narrow(wide)), by_store: false });
+    }
+    for tight in store.tight_modes()? {
+        let shown = if tight.path.is_empty() { ".".to_owned() } else { tight.path };
+        let (what, needed) = if tight.is_directory { ("rwx", "0700") } else { ("rw", "0600") };
+        let message = format!("mode {:04o}: its owner needs {needed} to use it; chmod u+{what} gives that", tight.mode);
+        found.push(incurable(finding("tight-mode", Severity::Warning, Some(shown), message)));
     }
     let (cache_files, cache_bytes) = if is_unreadable(&store)? { (0, 0) } else { cache(&store, &mut found)? };
     let machine = Machine {

@@ -45,7 +45,7 @@ pub enum RuntimeKind {
     Scriptorium,
     /// `.nativemem`, in old workspaces.
     Nativemem,
-    /// A symbolic link, or no directory: it is not opened, and nothing can be written.
+    /// A symbolic link, no directory, or one that may not be opened: nothing can be written.
     Unusable,
 }
 
@@ -60,6 +60,19 @@ pub struct WideMode {
     pub mode: u32,
 }
 
+/// A file or directory that its owner may not use as the workspace needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TightMode {
+    /// Below the workspace's root; empty: the root.
+    pub path: String,
+    /// It is a directory.
+    pub is_directory: bool,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// What an owner must be permitted of a file, and of a directory.
+const OWNERS: (u32, u32) = (0o600, 0o700);
 /// The permissions of a group and of others.
 const OTHERS: u32 = 0o077;
 
@@ -173,6 +186,24 @@ impl Directory {
             let mode = stat.st_mode & 0o7777;
             if matches!(kind, FileType::RegularFile | FileType::Directory) && mode & OTHERS != 0 {
                 found.push(WideMode { path: path.to_owned(), is_directory: kind == FileType::Directory, mode });
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Files and directories that their owner may not read and write, or not enter.
+    ///
+    /// # Errors
+    /// As the medium fails.
+    pub fn tight_modes(&self) -> Result<Vec<TightMode>, StoreError> {
+        let mut found = Vec::new();
+        self.each(&mut |path, stat| {
+            let kind = disk::file_type(stat);
+            let is_directory = kind == FileType::Directory;
+            let needed = if is_directory { OWNERS.1 } else { OWNERS.0 };
+            let mode = stat.st_mode & 0o7777;
+            if matches!(kind, FileType::RegularFile | FileType::Directory) && mode & needed != needed {
+                found.push(TightMode { path: path.to_owned(), is_directory, mode });
             }
         })?;
         Ok(found)

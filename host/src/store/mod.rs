@@ -25,7 +25,7 @@ mod walk;
 use std::fmt;
 
 pub use directory::{Directory, Recovery};
-pub use inspect::{JournalState, RuntimeKind, WideMode};
+pub use inspect::{JournalState, RuntimeKind, TightMode, WideMode};
 pub use redo::{Kept, KeptEdit};
 pub(crate) use stream::Feed;
 pub(crate) use troubles::Twins;
