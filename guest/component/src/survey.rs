@@ -256,7 +256,9 @@ impl Survey {
             }
             now => {
                 self.verifier.gone();
-                now.into_iter().for_each(|entry| drop(self.meet(entry)));
+                if let Some(entry) = now {
+                    self.meet(entry);
+                }
             }
         }
         true
