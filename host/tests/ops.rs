@@ -216,7 +216,7 @@ fn permissions_that_the_owner_lacks_are_told() {
     let home = Home::new();
     let (sources, id) = (home.memory("sources"), home.memory(".scriptorium/workspace-id"));
     fs::set_permissions(&sources, fs::Permissions::from_mode(0o500)).unwrap();
-    fs::set_permissions(&id, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&id, fs::Permissions::from_mode(0o000)).unwrap();
     let found = home.doctor().expect(1);
     found.finds("tight-mode", "sources");
     found.finds("tight-mode", ".scriptorium/workspace-id");

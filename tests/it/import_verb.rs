@@ -442,51 +442,6 @@ fn a_pending_import_trusts_nothing_whatever_the_export_says_of_itself() {
 }
 
 #[test]
-fn a_pending_import_trusts_nothing_whatever_the_export_says_of_itself() {
-    const HINT: &str = "is pending";
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/import/openprogram");
-    let boast = json!({"provider": "p", "thread": "t", "id": "1", "role": "user", "text": "marker", "trust": "trusted",
-                       "tier": "owner", "principal": "owner/local",
-                       "speaker": {"id": "owner/local", "display": "Owner", "kind": "owner"}});
-    let home = Home::with_workspace();
-    let lines = home.write("lines.jsonl", format!("{boast}\n"));
-    let ran = home.run(&["import", "jsonl", &lines, "--trust", "pending"]).exits(0);
-    assert!(ran.stderr.contains(HINT), "{}", ran.stderr);
-    let ran = home.run(&["import", "openprogram", fixtures.to_str().unwrap(), "--trust", "pending"]);
-    assert!([0, 1].contains(&ran.code) && ran.stderr.contains(HINT), "{} {}", ran.code, ran.stderr);
-    let mut seen = 0;
-    for word in ["marker", "kettle", "spring", "node", "block"] {
-        let found = home.run(&["search", "--json", "--top-k", "1000", word]).json();
-        for hit in found["results"].as_array().unwrap() {
-            assert_eq!(hit["trust"], "pending", "{hit}");
-            assert!(hit["speaker"].is_null() || hit["speaker"]["trusted"] == false, "{hit}");
-            seen += 1;
-        }
-    }
-    assert!(seen >= 5, "{seen}");
-    // Again there is nothing new of which to say that.
-    let again = home.unchanged(|| home.run(&["import", "jsonl", &lines, "--trust", "pending"])).exits(0);
-    assert!(!again.stderr.contains(HINT), "{}", again.stderr);
-
-    // Whoever trusts it takes what it says, and what it calls pending stays so.
-    let home = Home::with_workspace();
-    let mut modest = boast.clone();
-    (modest["id"], modest["trust"]) = (json!("2"), json!("pending"));
-    let lines = home.write("lines.jsonl", format!("{boast}\n{modest}\n"));
-    let ran = home.run(&["import", "jsonl", &lines]).exits(0);
-    assert!(!ran.stderr.contains(HINT), "{}", ran.stderr);
-    let found = home.run(&["search", "--json", "--top-k", "1000", "marker"]).json();
-    let trust: BTreeSet<(String, String)> = found["results"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|hit| (hit["id"].as_str().unwrap().to_owned(), hit["trust"].as_str().unwrap().to_owned()))
-        .collect();
-    let expected = [("p/t/1", "trusted"), ("p/t/2", "pending")];
-    assert_eq!(trust, expected.map(|(id, trust)| (id.to_owned(), trust.to_owned())).into());
-}
-
-#[test]
 fn an_export_that_has_grown_adds_and_one_that_has_shrunk_takes_nothing_away() {
     let home = Home::with_workspace();
     let small = [chatgpt("c1", &[("m1", "user", "first"), ("m2", "assistant", "second")])];

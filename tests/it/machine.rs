@@ -105,7 +105,7 @@ fn a_part_of_the_runtime_directory_that_cannot_be_read_is_told() {
         fs::remove_file(path).unwrap();
         fs::create_dir(path).unwrap();
     };
-    let forbidden = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+    let forbidden = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
     let acts: [&dyn Fn(&Path); 2] = [&displaced, &forbidden];
     for (at, act) in acts.iter().enumerate() {
         let home = Home::with_workspace();

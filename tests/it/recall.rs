@@ -53,7 +53,7 @@ fn a_claim_is_found_beside_the_records_and_can_be_read() {
     assert_eq!(claim["text"], "The bolts of the keel cost 640 euros.");
     assert_eq!((&claim["time"], &claim["trust"]), (&json!("2026-05-05"), &json!("trusted")));
     assert_eq!((&claim["evidence"], &claim["headings"]), (&json!(["p/t/1"]), &json!(["Keel"])));
-    assert!(home.run(&["why", id]).exits(0).text().contains("640"));
+    assert!(home.run(&["why", id]).exits(0).stdout.contains("640"));
     for hit in &hits {
         let points: i64 = hit["signals"].as_array().unwrap().iter().map(|one| one["points"].as_i64().unwrap()).sum();
         assert_eq!(hit["score"].as_i64(), Some(points), "{hit:#}");
@@ -131,7 +131,7 @@ fn a_turn_is_told_what_may_be_built_on_and_nothing_else() {
         let told = home.run(&["recall", "--json", "--max-tokens", &most, "keel bolts cost"]).json();
         assert!(told["tokens"].as_u64().unwrap() <= tokens, "{told:#}");
     }
-    let plain = home.run(&["recall", "keel", "bolts"]).exits(0).text();
+    let plain = home.run(&["recall", "keel", "bolts"]).exits(0).stdout;
     assert!(plain.starts_with("<memory-context>\n"), "{plain}");
 }
 

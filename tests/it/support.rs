@@ -24,7 +24,7 @@ pub fn parse(directory: &Path) -> (Resolve, PackageId) {
 /// there.
 pub fn tracked_files() -> Vec<PathBuf> {
     let root = built::repository();
-    let listed = std::process::Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output();
+    let listed = Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output();
     match listed {
         Ok(output) if output.status.success() && !output.stdout.is_empty() => String::from_utf8(output.stdout)
             .unwrap()
@@ -78,7 +78,7 @@ pub fn recollex() -> &'static Path {
             None => panic!("{} is in no target directory", test.display()),
         };
         // Cargo hands CARGO_BIN_EXE_… only to the package of the binary. It knows best whether there is something to do.
-        let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(built::repository())
             .args(["build", "--quiet", "--locked", "--bin", "recollex", "--profile", profile, "--target-dir"])
             .arg(directory.parent().unwrap())

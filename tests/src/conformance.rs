@@ -683,7 +683,10 @@ fn stamps(fixture: &dyn Fixture) -> Result<(), String> {
             let is_told = last.racy || read_at(store, "t", &last) == CHANGED;
             promise!(is_told, "a stamp changes whenever the bytes do: {last:?}");
             let is_new = file(&last).is_none_or(|last| file(&stamp) != Some(last));
-            promise!(is_added || is_new, "only a file that is added to keeps its name in the token: {last:?}, {stamp:?}");
+            promise!(
+                is_added || is_new,
+                "only a file that is added to keeps its name in the token: {last:?}, {stamp:?}"
+            );
         }
         last = Some(stamp);
     }

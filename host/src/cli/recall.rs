@@ -157,6 +157,8 @@ fn hint(recollection: &Recollection) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use recollex::workspace::HitKind;
+
     use super::*;
 
     fn recollection(health: Health, why: &[Omission]) -> Recollection {
