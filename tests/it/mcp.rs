@@ -35,7 +35,10 @@ fn a_client_that_is_not_ours_reads_memory() {
     assert_eq!(seen["server"], "recollex");
     let tools = seen["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(names, ["memory_search", "memory_get", "memory_browse", "memory_grep", "memory_status"]);
+    assert_eq!(
+        names,
+        ["memory_search", "memory_recall", "memory_get", "memory_browse", "memory_grep", "memory_status"]
+    );
     for tool in tools {
         assert_eq!(tool["hints"]["read_only_hint"], true, "{tool}");
         assert_eq!(tool["hints"]["open_world_hint"], false, "{tool}");

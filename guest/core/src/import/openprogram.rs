@@ -10,7 +10,7 @@
 //! record (decision D05). One node without authority is left out, and the rest goes on (D25).
 
 use super::draft::{Node, Parent, Turn, Vouched, fill};
-use super::name::id_part;
+use super::name::{id_part, message_part};
 use super::said::{Said, written};
 use super::skip::SkipReason;
 use super::value::{Raw, fields, is_absent, is_true, items, name, number, text};
@@ -56,7 +56,8 @@ pub(crate) struct Utterance<'a> {
 /// none of that.
 pub(crate) fn spoken(id: &str, utterance: Utterance<'_>, zone: &Zone) -> Result<NewRecord, SkipReason> {
     let mut record = NewRecord::default();
-    fill(&mut record, turn(utterance, zone)?, id, Trust::Trusted);
+    let id = message_part(id).ok_or(SkipReason::NoId)?;
+    fill(&mut record, turn(utterance, zone)?, &id, Trust::Trusted);
     Ok(record)
 }
 
