@@ -108,6 +108,27 @@ pub(crate) fn in_words(error: &StoreError) -> String {
     }
 }
 
+/// What went wrong, as part of a finding: where, as far as that is known, and in words.
+pub(crate) fn told(error: shared::Error) -> (Option<String>, String) {
+    match error {
+        shared::Error::Invalid(problem)
+        | shared::Error::NotFound(problem)
+        | shared::Error::Store(problem)
+        | shared::Error::Unavailable((_, problem))
+        | shared::Error::Model((problem, _)) => (problem.path, problem.message),
+        shared::Error::Refused(problems) => {
+            let path = problems.first().and_then(|problem| problem.path.clone());
+            let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            (path, messages.join("; "))
+        }
+        shared::Error::Limit(reached) => {
+            (reached.subject, format!("the limit {} ({}) was reached", reached.name, reached.allowed))
+        }
+        shared::Error::Conflict(_) => (None, "another program keeps changing the workspace".to_owned()),
+        shared::Error::Locked(_) => (None, "another program is writing".to_owned()),
+    }
+}
+
 /// A commit that did not happen, for a reason of its own.
 pub(crate) fn commit_error(error: CommitError) -> shared::Error {
     let refused = |reason, path: Option<&str>, subject: Option<String>, message: &str| {

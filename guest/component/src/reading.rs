@@ -81,8 +81,7 @@ pub(crate) fn grep(session: &Session, query: &wit::GrepQuery) -> Result<wit::Mat
             match text_of(entry) {
                 Ok(text) => grep.file(&entry.path, lines(&entry.path, &text, &settings.limits())),
                 Err(error) if convert::is_changed(&error) && !last => return Err(error),
-                Err(wit::Error::Store(problem)) => findings.push(unread(&entry.path, problem.message)),
-                Err(error) => return Err(error),
+                Err(error) => findings.push(unread(&entry.path, convert::told(error).1)),
             }
         }
         let found = grep.finish();
