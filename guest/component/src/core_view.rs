@@ -2,11 +2,12 @@
 //!
 //! Knows how to ask for tokens and where files are. What the view is made of and what fits core's `views` says.
 
+use recollex_core::source::{LimitReached, Limits};
 use recollex_core::views::{CORE_FILE, CORE_STATE, CoreCount, CoreDraft, CoreMade, CoreState, VOCABULARY};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::model;
-use crate::bindings::recollex::memory::store::{Area, StoreError};
+use crate::bindings::recollex::memory::store::{Area, Entry, StoreError};
 use crate::convert;
 use crate::tree;
 use crate::view::View;
@@ -41,7 +42,10 @@ pub(crate) fn render(draft: CoreDraft) -> Result<Vec<Rendered>, wit::Error> {
 pub(crate) fn state() -> Result<Option<CoreState>, wit::Error> {
     let failed = |error| convert::runtime_error(error, CORE_STATE);
     let Some(entry) = tree::find(Area::Runtime, CORE_STATE).map_err(failed)? else { return Ok(None) };
-    match tree::read_range(Area::Runtime, CORE_STATE, Some(&entry.stamp), 0, entry.stamp.size.min(STATE_BYTES_MAX)) {
+    if entry.stamp.size > STATE_BYTES_MAX {
+        return Ok(None);
+    }
+    match tree::read_range(Area::Runtime, CORE_STATE, Some(&entry.stamp), 0, entry.stamp.size) {
         Ok(text) => Ok(CoreState::read(&text)),
         Err(StoreError::NotText(_)) => Ok(None),
         Err(error) => Err(failed(error)),
@@ -49,21 +53,40 @@ pub(crate) fn state() -> Result<Option<CoreState>, wit::Error> {
 }
 
 /// The view as a caller sees it; none if there is none.
-pub(crate) fn read(view: &View) -> Result<Option<wit::CoreView>, wit::Error> {
-    let Some(text) = text(view)? else { return Ok(None) };
+pub(crate) fn read(view: &View, limits: &Limits) -> Result<Option<wit::CoreView>, wit::Error> {
+    let Some(entry) = find(view)? else { return Ok(None) };
+    let text = text_of(&entry, limits)?.map_err(|error| convert::store_error(error, Some(CORE_FILE)))?;
     Ok(Some(wit::CoreView { state: known(&text)?, text }))
 }
 
 /// What is known of the view that a caller sees; none if there is none, or nobody knows.
-pub(crate) fn shown(view: &View) -> Result<Option<wit::CoreState>, wit::Error> {
-    text(view)?.map_or(Ok(None), |text| known(&text))
+pub(crate) fn shown(view: &View, limits: &Limits) -> Result<Option<wit::CoreState>, wit::Error> {
+    // What is longer nobody counted.
+    let Some(entry) = find(view)?.filter(|entry| entry.stamp.size <= limits.batch_bytes) else { return Ok(None) };
+    text_of(&entry, limits)?.map_or(Ok(None), |text| known(&text))
 }
 
-/// The file as a caller sees it; none if there is none.
-pub(crate) fn text(view: &View) -> Result<Option<String>, wit::Error> {
-    let failed = |error| convert::store_error(error, Some(CORE_FILE));
-    let Some(entry) = view.find(CORE_FILE).map_err(failed)?.filter(tree::is_file) else { return Ok(None) };
-    tree::read_range(Area::Tree, CORE_FILE, Some(&entry.stamp), 0, entry.stamp.size).map(Some).map_err(failed)
+/// What a caller sees of the file that somebody may have written by hand; none if there is none, or it is not UTF-8.
+pub(crate) fn text(view: &View, limits: &Limits) -> Result<Option<String>, wit::Error> {
+    find(view)?.map_or(Ok(None), |entry| Ok(text_of(&entry, limits)?.ok()))
+}
+
+fn find(view: &View) -> Result<Option<Entry>, wit::Error> {
+    let entry = view.find(CORE_FILE).map_err(|error| convert::store_error(error, Some(CORE_FILE)))?;
+    Ok(entry.filter(tree::is_file))
+}
+
+/// The file's text; the inner error: it is not UTF-8. What is longer than a batch could neither be kept nor shown.
+fn text_of(entry: &Entry, limits: &Limits) -> Result<Result<String, StoreError>, wit::Error> {
+    let (size, allowed) = (entry.stamp.size, limits.batch_bytes);
+    if size > allowed {
+        let subject = Some(CORE_FILE.to_owned());
+        return Err(convert::limit(LimitReached { name: Limits::BATCH_BYTES, allowed, asked: size, subject }));
+    }
+    match tree::read_range(Area::Tree, CORE_FILE, Some(&entry.stamp), 0, size) {
+        Err(error @ StoreError::NotText(_)) => Ok(Err(error)),
+        read => read.map(Ok).map_err(|error| convert::store_error(error, Some(CORE_FILE))),
+    }
 }
 
 /// What is remembered of the file with this text.

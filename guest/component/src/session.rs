@@ -76,7 +76,7 @@ impl Session {
 
     /// All files there are, hidden ones too, with what is known of them.
     pub(crate) fn state(&self) -> Result<State, wit::Error> {
-        Ok(self.survey(&View::of(Tier::Owner)?, Depth::Revision, self.files())?.state())
+        self.survey(&View::of(Tier::Owner)?, Depth::Revision, self.files())?.state()
     }
 
     /// What is wrong with topics, and with a `core.md` of hand.
@@ -191,7 +191,7 @@ impl wit::GuestSession for Session {
             workspace: workspace_id().ok().flatten().map(|id| id.to_string()),
             revision: revision.to_string(),
             counts: convert::counts(&summary.counts),
-            core: core_view::shown(&view).unwrap_or_default(),
+            core: core_view::shown(&view, &self.settings.limits()).unwrap_or_default(),
             lock: wit::LockState { held: lock.held, holder: lock.holder.as_ref().map(convert::holder_in_words) },
         })
     }
@@ -263,7 +263,7 @@ impl wit::GuestSession for Session {
 
     fn core(&self) -> Result<Option<wit::CoreView>, wit::Error> {
         self.allow(Verb::Core)?;
-        core_view::read(&self.view()?)
+        core_view::read(&self.view()?, &self.settings.limits())
     }
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {

@@ -11,7 +11,6 @@ use recollex_core::views::CORE_FILE;
 
 use crate::bindings::recollex::memory::store::{Area, Entry, Stamp};
 use crate::survey::RUNTIME_FILE;
-use crate::tree;
 
 /// Topics lie below this.
 const TOPICS: &str = "topics/";
@@ -28,10 +27,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(entries: Vec<Entry>, digests: RevisionBuilder, files: FileTable) -> Self {
+    /// `entries` are those of the tree, `runtime` that of the runtime directory's file.
+    pub(crate) fn new(entries: Vec<Entry>, runtime: Option<Entry>, digests: RevisionBuilder, files: FileTable) -> Self {
         Self {
             entries: entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect(),
-            runtime: tree::find(Area::Runtime, RUNTIME_FILE.0).ok().flatten(),
+            runtime,
             digests: digests.into_files().map(|(path, digest)| (path, Some(digest))).collect(),
             files,
         }

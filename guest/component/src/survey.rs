@@ -63,6 +63,8 @@ pub(crate) struct Survey {
     files: FileTable,
     verifier: Verifier,
     revision: RevisionBuilder,
+    /// The one file of the runtime directory that counts, once everything was read.
+    runtime: Result<Option<Entry>, StoreError>,
     entries: Vec<Entry>,
     /// Of the entry to be looked at next.
     next: usize,
@@ -113,6 +115,7 @@ impl Survey {
             files,
             verifier: Verifier::new(Given::InWorkspace, limits),
             revision: RevisionBuilder::default(),
+            runtime: Ok(None),
             entries,
             next: 0,
             open: None,
@@ -146,10 +149,12 @@ impl Survey {
         (self.verifier.summary(), findings, self.revision.finish())
     }
 
-    /// Reads everything that is left, and says what there is.
-    pub(crate) fn state(mut self) -> State {
+    /// Reads everything that is left, and says what there is. Fails if the runtime directory's file cannot be read: taken as
+    /// not there, it would be written over.
+    pub(crate) fn state(mut self) -> Result<State, wit::Error> {
         while self.step(u64::MAX) {}
-        State::new(self.entries, self.revision, self.files)
+        let runtime = self.runtime.map_err(|error| convert::runtime_error(error, RUNTIME_FILE.0))?;
+        Ok(State::new(self.entries, runtime, self.revision, self.files))
     }
 
     /// False: there is no further file.
@@ -289,10 +294,15 @@ impl Survey {
         }
         self.look_at_topics();
         // It is made of everything, so it is part of what those see who see everything.
-        if self.view.is_everything()
-            && let Some(root) = self.runtime_file()
-        {
-            self.revision.add(RUNTIME_FILE.1, root);
+        if self.view.is_everything() {
+            let found = settled_read(|| self.runtime_file());
+            if let Ok(Some((_, root))) = &found {
+                self.revision.add(RUNTIME_FILE.1, *root);
+            }
+            if let Err(error) = &found {
+                self.verifier.unread(RUNTIME_FILE.1, &convert::in_words(error));
+            }
+            self.runtime = found.map(|found| found.map(|(entry, _)| entry));
         }
         // Where there is no workspace, looking does not leave anything behind.
         if session::workspace_id().is_ok_and(|id| id.is_some()) {
@@ -327,13 +337,17 @@ impl Survey {
         if self.depth == Depth::Revision || !is_wanted {
             return;
         }
-        if let Err(error) = self.try_topics() {
-            let (wit::Error::Store(problem) | wit::Error::Invalid(problem)) = error else { return };
-            self.verifier.unread("topics", &problem.message);
+        match session::settled(|_| self.try_topics()) {
+            Ok((blocks, findings)) => {
+                self.verifier.count_blocks(blocks);
+                findings.into_iter().for_each(|finding| self.verifier.tell(finding));
+            }
+            Err(error) => unchecked(&mut self.verifier, error),
         }
     }
 
-    fn try_topics(&mut self) -> Result<(), wit::Error> {
+    /// How many sound blocks there are, and what is wrong with topics.
+    fn try_topics(&mut self) -> Result<(u64, Vec<Finding>), wit::Error> {
         let entries = self.view.list("topics").map_err(|error| convert::store_error(error, Some("topics")))?;
         let digests: BTreeMap<String, Digest> = self.revision.clone().into_files().collect();
         let files = RefCell::new(&mut self.files);
@@ -355,7 +369,7 @@ impl Survey {
             let rest = path.as_str().strip_prefix(self.prefix.as_str());
             self.prefix.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let mut blocks = 0;
+        let (mut blocks, mut findings) = (0, Vec::new());
         for path in topics.paths().filter(|path| is_below(path)) {
             let loses = |id: &str| shared.get(id).is_some_and(|first| first < path);
             let entry = topics.table.entry(path);
@@ -369,45 +383,58 @@ impl Survey {
             let check = Check::new(path.clone(), TopicRef::parse(text), &archives);
             archives.check()?;
             let is_block = |id: &str| !topics.table.topics_of(id).is_empty();
-            topic_findings(check, &is_block, &loses).into_iter().for_each(|finding| self.verifier.tell(finding));
+            findings.extend(topic_findings(check, &is_block, &loses));
         }
-        self.verifier.count_blocks(blocks);
         let is_core_wanted = self.prefix.is_empty() || self.prefix == CORE_FILE;
         let has_topic = topics.paths().any(|path| path.as_str() == CORE_TOPIC);
         if is_core_wanted
             && !has_topic
-            && let Some(text) = core_view::text(&self.view).unwrap_or_default()
+            && let Some(text) = core_view::text(&self.view, &self.limits)?
         {
             let taken = |id: &str| !topics.table.topics_of(id).is_empty();
             let state = core_view::state()?;
             let fault = hand_core_fault(text.as_bytes(), state.as_ref(), &taken, &archives);
             archives.check()?;
-            fault.iter().for_each(|fault| self.verifier.tell(core_not_a_topic(&text, fault)));
+            findings.extend(fault.iter().map(|fault| core_not_a_topic(&text, fault)));
         }
-        Ok(())
+        Ok((blocks, findings))
     }
 
-    /// The digest of the runtime directory's file; none if it cannot be read or is not there.
-    fn runtime_file(&mut self) -> Option<Digest> {
+    /// The runtime directory's file and its digest; none if there is none.
+    fn runtime_file(&mut self) -> Result<Option<(Entry, Digest)>, StoreError> {
         let (file, path) = RUNTIME_FILE;
-        let entry = tree::find(Area::Runtime, file).ok()??;
+        let Some(entry) = tree::find(Area::Runtime, file)? else { return Ok(None) };
         let known = self.files.known(path, &tree::version(&entry.stamp));
         if let Some(state) = known.filter(|_| self.depth != Depth::Everything) {
-            return Some(state.root);
+            return Ok(Some((entry, state.root)));
         }
         let mut reader = Reader::new(Area::Runtime, &entry);
         let mut hasher = FileHasher::new();
-        while let Some(piece) = reader.next().ok()? {
+        while let Some(piece) = reader.next()? {
             hasher.push(piece.as_bytes());
         }
         let root = hasher.finish().root;
-        self.files.note(
-            path,
-            &tree::version(&entry.stamp),
-            FileState { root, frames: 0, legacy_records: 0, clean: true },
-        );
-        Some(root)
+        let state = FileState { root, frames: 0, legacy_records: 0, clean: true };
+        self.files.note(path, &tree::version(&entry.stamp), state);
+        Ok(Some((entry, root)))
     }
+}
+
+/// Reads, and again as long as another program changes what is being read.
+fn settled_read<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 1..TRIES {
+        match read() {
+            Err(StoreError::Changed) => {}
+            result => return result,
+        }
+    }
+    read()
+}
+
+/// Says that topics or views could not be checked, whatever the reason.
+fn unchecked(verifier: &mut Verifier, error: wit::Error) {
+    let (path, why) = convert::told(error);
+    verifier.unread(path.as_deref().unwrap_or("topics"), &why);
 }
 
 /// Tells the host how far a survey is, now and then.
@@ -449,18 +476,15 @@ impl Verification {
         if !survey.whole || !survey.view.is_everything() {
             return;
         }
-        let told = update::stale_views(&self.session).and_then(|paths| {
-            paths.iter().for_each(|path| survey.verifier.tell(stale_view(path)));
-            let faults = update::unmended_topics(&self.session)?;
-            faults.iter().filter_map(unmended).for_each(|finding| survey.verifier.tell(finding));
-            Ok(())
+        let found = session::settled(|_| {
+            let mut findings: Vec<Finding> =
+                update::stale_views(&self.session)?.iter().map(|path| stale_view(path)).collect();
+            findings.extend(update::unmended_topics(&self.session)?.iter().filter_map(unmended));
+            Ok(findings)
         });
-        match told {
-            Ok(()) => {}
-            Err(error) => {
-                let (wit::Error::Store(problem) | wit::Error::Invalid(problem)) = error else { return };
-                survey.verifier.unread("topics", &problem.message);
-            }
+        match found {
+            Ok(findings) => findings.into_iter().for_each(|finding| survey.verifier.tell(finding)),
+            Err(error) => unchecked(&mut survey.verifier, error),
         }
     }
 }

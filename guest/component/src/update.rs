@@ -271,8 +271,11 @@ impl<'s> Ground<'s> {
 
     /// What is to be done about a `core.md` that no topic made.
     fn hand_core(&self) -> Result<HandCore, wit::Error> {
-        let has_topic = self.topics.paths().any(|path| path.as_str() == CORE_TOPIC);
-        let Some(text) = core_view::text(&View::of(Tier::Owner)?)?.filter(|_| !has_topic) else {
+        if self.topics.paths().any(|path| path.as_str() == CORE_TOPIC) {
+            return Ok(HandCore::Leave);
+        }
+        let everything = View::of(Tier::Owner)?;
+        let Some(text) = core_view::text(&everything, &self.session.settings.limits())? else {
             return Ok(HandCore::Leave);
         };
         let taken = |id: &str| !self.topics.table.topics_of(id).is_empty();
@@ -574,7 +577,9 @@ impl Prepared<'_> {
     fn shown(self) -> Result<wit::Updated, wit::Error> {
         let Self { ground, topics, mut answer, .. } = self;
         for (path, after) in topics {
-            let before = ground.topics.read(&path)?.map(str::to_owned);
+            // A topic that was only supposed to be there comes into being.
+            let is_there = ground.state.stamp(Area::Tree, path.as_str()).is_some();
+            let before = ground.topics.read(&path)?.filter(|_| is_there).map(str::to_owned);
             answer.drafts.push(wit::Draft { path: path.to_string(), before, after });
         }
         Ok(answer)
