@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::args::Grep;
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::status::place;
+use super::search::warn_of;
 use super::views::{self, FindingView, MatchView};
 
 #[derive(Serialize)]
@@ -41,10 +41,7 @@ pub fn run(args: &Grep, context: &Context) -> Result<Exit, Failure> {
     } else {
         render(context, &found);
     }
-    for finding in &found.findings {
-        let place = place(finding.path.as_deref(), finding.line);
-        context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
-    }
+    warn_of(context, &found.findings);
     if found.truncated {
         context.hint(&format!("{} lines match. Show more with --max N.", found.total));
     }

@@ -1,6 +1,6 @@
 //! `recollex search`: finds what was said.
 
-use recollex::types::{Health, Trust};
+use recollex::types::{Finding, Health, Trust};
 use recollex::workspace::{Answer, Hit, HitKind, Method, Query, Scope};
 use recollex::{Error, Session};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::status::place;
 use super::terminal::{Look, highlight, one_line, wrap};
+use super::verify::is_remark;
 use super::views::{self, FindingView, HitView};
 
 #[derive(Serialize)]
@@ -34,14 +35,7 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
     } else {
         render(&context.out, &query, &answer);
     }
-    for finding in &answer.findings {
-        context.warn(&format!(
-            "degraded: {}{} [{}]",
-            place(finding.path.as_deref(), finding.line),
-            finding.message,
-            finding.code
-        ));
-    }
+    warn_of(context, &answer.findings);
     if answer.hits.is_empty() {
         context.hint(&nothing(context, &mut session, args));
         return Ok(Exit::NOTHING);
@@ -50,6 +44,14 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
         context.hint(&format!("More matched than {}. Ask for more with --top-k N.", args.top_k));
     }
     Ok(Exit::DONE)
+}
+
+/// Warns of what keeps memory from answering fully. What is only worth knowing degrades nothing: `verify` tells it.
+pub fn warn_of(context: &Context, findings: &[Finding]) {
+    for finding in findings.iter().filter(|finding| !is_remark(finding)) {
+        let place = place(finding.path.as_deref(), finding.line);
+        context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
+    }
 }
 
 /// What the options say, in the contract's words.
