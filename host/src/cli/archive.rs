@@ -4,7 +4,6 @@
 //! read once, whatever its size: turns are gathered by conversation and handed over whenever a batch's worth is there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 
@@ -170,11 +169,8 @@ impl Input {
             }
             Some(path) => {
                 let fail = |error: io::Error| Failure::io("read the turns", path, &error);
-                let file = File::open(path).map_err(fail)?;
+                let file = input::open(path, "turns")?;
                 let metadata = file.metadata().map_err(fail)?;
-                if metadata.is_dir() {
-                    return Err(fail(io::ErrorKind::IsADirectory.into()));
-                }
                 let stream = Box::new(BufReader::with_capacity(256 << 10, file));
                 Ok(Self { name: path.display().to_string(), stream, size: metadata.len() })
             }

@@ -2,11 +2,12 @@
 //!
 //! Knows streams. Must not know what comes through them.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat, stat};
 
 use super::failure::Failure;
 
@@ -24,6 +25,35 @@ pub fn stdin() -> Result<io::Stdin, Failure> {
     Ok(stdin)
 }
 
+/// Opens a file to be read. `what` names in words what is in it.
+///
+/// # Errors
+/// It cannot be opened, or is no regular file: who is at the other end of a pipe may never come, and a device has no end.
+pub fn open(path: &Path, what: &str) -> Result<File, Failure> {
+    let failed = |error: io::Error| Failure::io(&format!("read the {what}"), path, &error);
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+    let file = options.open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if kind.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    // What a shell opens in the place of a file (`<(…)`) is such a pipe, and is read like stdin.
+    if kind.is_file() || is_of_this_process(path) {
+        fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
+        return Ok(file);
+    }
+    Err(Failure::usage("unreadable-input", format!("the {what} cannot be read from this: it is no regular file"))
+        .at_path(path.display().to_string())
+        .next("what comes through a pipe is read from stdin: give - instead, and `< PIPE`"))
+}
+
+/// Whether a path names a file that this process was given open.
+fn is_of_this_process(path: &Path) -> bool {
+    ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|above| path.starts_with(above))
+}
+
 /// All of a file, or of stdin (no file, or `-`), as text, and what to call it. `what` names it in words.
 ///
 /// # Errors
@@ -33,7 +63,7 @@ pub fn whole(file: Option<&Path>, what: &str, bytes_max: u64) -> Result<(String,
     let name = file.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
     let mut bytes = Vec::new();
     let read = match file {
-        Some(file) => File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes)),
+        Some(file) => open(file, what)?.take(bytes_max + 1).read_to_end(&mut bytes),
         None => stdin()?.take(bytes_max + 1).read_to_end(&mut bytes),
     };
     read.map_err(|error| Failure::io(&format!("read the {what}"), Path::new(&name), &error))?;
