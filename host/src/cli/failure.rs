@@ -190,6 +190,12 @@ impl Failure {
         self
     }
 
+    /// With words before its message: which of several things it is about.
+    pub fn prefixed(mut self, words: &str) -> Self {
+        self.message.insert_str(0, words);
+        self
+    }
+
     /// With the line it is about.
     pub fn at_line(mut self, line: u64) -> Self {
         self.line = Some(line);

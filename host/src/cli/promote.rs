@@ -2,9 +2,9 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use recollex::Session;
 use recollex::types::SourceRecord;
 use recollex::workspace::Excerpt;
+use recollex::{Error, Session};
 use serde::Serialize;
 
 use super::args::Promote;
@@ -53,10 +53,11 @@ struct Asked {
 /// Runs the verb.
 pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
     let mut session = context.session()?;
-    let mut asked = args.ids.iter().map(|id| find(id, &mut session)).collect::<Result<Vec<_>, _>>()?;
+    let mut asked = args.ids.iter().map(|id| find(id, &args.ids, &mut session)).collect::<Result<Vec<_>, _>>()?;
     // What would be refused is refused before anything is asked or done.
     for asked in &mut asked {
-        asked.promoted = context.time("would-promote", || session.would_promote(&asked.record.id))?.promoted;
+        let would = context.time("would-promote", || session.would_promote(&asked.record.id));
+        asked.promoted = would.map_err(|error| about(&args.ids, &asked.record.id, error))?.promoted;
     }
     if args.dry_run {
         finish(context, &asked, None, true);
@@ -76,7 +77,7 @@ pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
                 context.out.stands(format!("{} for good", summary(&asked)));
             }
             Err(error) => {
-                let failure = Failure::from(error);
+                let failure = about(&args.ids, &next.record.id, error);
                 let done = asked.get(..at).unwrap_or_default();
                 if done.is_empty() {
                     return Err(failure);
@@ -97,13 +98,19 @@ pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The record with that id, or at that `path#anchor`.
-fn find(id: &str, session: &mut Session) -> Result<Asked, Failure> {
-    let mut excerpt = session.get(id, None, SHOWN_LINES)?;
+fn find(id: &str, all: &[String], session: &mut Session) -> Result<Asked, Failure> {
+    let mut excerpt = session.get(id, None, SHOWN_LINES).map_err(|error| about(all, id, error))?;
     match excerpt.record.take() {
         Some(record) => Ok(Asked { record, excerpt, promoted: false }),
         None => Err(Failure::usage("not-a-record", format!("{} is a file, not a record", escape_line(id)))
             .next("give the id of a record: recollex search shows them")),
     }
+}
+
+/// What failed for one record; of several, which.
+fn about(all: &[String], id: &str, error: Error) -> Failure {
+    let failure = Failure::from(error);
+    if all.len() > 1 { failure.prefixed(&format!("{}: ", escape_line(id))) } else { failure }
 }
 
 /// Shows who said what, and asks.
