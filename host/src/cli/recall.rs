@@ -8,7 +8,7 @@ use super::args::Recall;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::input;
-use super::status::place;
+use super::search::warn_of;
 use super::terminal::count;
 use super::views::{self, FindingView};
 
@@ -109,10 +109,7 @@ pub fn run(args: &Recall, context: &Context) -> Result<Exit, Failure> {
         // On a terminal harmless, elsewhere as it is: a prompt takes it.
         recollection.text.lines().for_each(|line| context.out.line(&context.out.look.foreign(line)));
     }
-    for finding in &recollection.findings {
-        let place = place(finding.path.as_deref(), finding.line);
-        context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
-    }
+    warn_of(context, &recollection.findings);
     if let Some(hint) = hint(&recollection) {
         context.hint(&hint);
     }

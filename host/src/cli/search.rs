@@ -46,11 +46,18 @@ pub fn run(args: &Search, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::DONE)
 }
 
-/// Warns of what keeps memory from answering fully. What is only worth knowing degrades nothing: `verify` tells it.
+/// Warns of what keeps memory from answering fully. What is only worth knowing degrades nothing: of a file `verify` tells
+/// it, and of the call itself it is a hint.
 pub fn warn_of(context: &Context, findings: &[Finding]) {
-    for finding in findings.iter().filter(|finding| !is_remark(finding)) {
+    for finding in findings {
         let place = place(finding.path.as_deref(), finding.line);
-        context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
+        match finding.path {
+            _ if !is_remark(finding) => {
+                context.warn(&format!("degraded: {place}{} [{}]", finding.message, finding.code));
+            }
+            None => context.hint(&finding.message),
+            Some(_) => {}
+        }
     }
 }
 
