@@ -165,6 +165,7 @@ impl Failure {
             StoreError::Denied(_) => ("denied", Exit::BROKEN),
             StoreError::Full => ("full", Exit::BROKEN),
             StoreError::Changed => ("changed-while-reading", Exit::CONFLICT),
+            StoreError::Limit { name, .. } if name == FILE_SIZE => (FILE_SIZE, Exit::LIMIT),
             _ => ("io", Exit::BROKEN),
         };
         let failure = Self::new("TRANSACTION_FAILURE_UNKNOWN", reason, format!("cannot {doing}: {error}"), exit);
@@ -355,6 +356,9 @@ impl From<&Problem> for Reason {
 pub const PATH_COLLISION: &str = "path-collision";
 /// A file where a directory is needed, or the reverse.
 pub const NOT_A_DIRECTORY: &str = "not-a-directory";
+/// A file may not get as long as it would have to: the store's name of that limit.
+const FILE_SIZE: &str = "file-size";
+const LONGER_FILES: &str = "let this process write longer files (ulimit -f); if it may, the file system takes none so long";
 /// Somebody has the lock.
 const LOCK_HELD: &str = "lock-held";
 
@@ -401,6 +405,7 @@ fn about_store(reason: &str) -> Option<&'static str> {
         "denied" | "read-only" => Some("`recollex doctor` tells of permissions; or name another: --workspace DIR"),
         "io" => Some("`recollex doctor` looks at the workspace; the system's log may say more"),
         "changed-while-reading" => Some("repeat the call"),
+        FILE_SIZE => Some(LONGER_FILES),
         _ => None,
     }
 }
@@ -413,6 +418,10 @@ fn advice(error: &Error) -> Option<String> {
         Error::Limit { name: "memory", .. } => Some("raise it: --limit memory_bytes=N".to_owned()),
         Error::Limit { name: "host-calls", .. } => Some("raise it: --limit host_calls=N".to_owned()),
         Error::Limit { name: "output", .. } => Some("raise it: --limit output_bytes=N".to_owned()),
+        Error::Limit { name: "machine-memory", .. } => {
+            Some("free memory on this machine, or let this process have more: ulimit -v".to_owned())
+        }
+        Error::Memory(recollex::types::Error::Limit(limit)) if limit.name == FILE_SIZE => Some(LONGER_FILES.to_owned()),
         Error::Memory(recollex::types::Error::Limit(limit)) => Some(format!("raise it: --set {}=N", limit.name)),
         Error::Memory(recollex::types::Error::Store(problem)) => about_store(&problem.reason).map(str::to_owned),
         Error::Memory(recollex::types::Error::Unavailable((recollex::types::Health::Broken, problem))) => {

@@ -56,6 +56,9 @@ use output::{Output, Remarks};
 
 /// Runs the program on this process's arguments, environment and streams.
 pub fn run() -> ExitCode {
+    // Where a file may not get any longer (`ulimit -f`), the write is to fail, and not to end the process without a word. That
+    // it was noted is of no use to anybody.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,

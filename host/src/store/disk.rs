@@ -26,6 +26,9 @@ const FINE_CLOCK: Duration = Duration::from_millis(20);
 /// Those that keep whole seconds, some of them even ones only.
 const COARSE_CLOCK: Duration = Duration::from_secs(2);
 
+/// The limit of how long a file may get: this process's, or the file system's.
+const FILE_SIZE: &str = "file-size";
+
 /// Puts an error in the contract's words. `doing` says what failed, for people.
 pub(crate) fn store_error(error: Errno, doing: &str) -> StoreError {
     match error {
@@ -37,8 +40,14 @@ pub(crate) fn store_error(error: Errno, doing: &str) -> StoreError {
         Errno::ILSEQ => StoreError::Denied("the file system does not take this name".to_owned()),
         Errno::NXIO | Errno::ISDIR => StoreError::Denied("not a regular file".to_owned()),
         Errno::NOSPC | Errno::DQUOT => StoreError::Full,
+        Errno::FBIG => StoreError::Limit { name: FILE_SIZE.to_owned(), value: longest_file() },
         other => StoreError::Io(format!("{doing}: {other}")),
     }
+}
+
+/// How long this process may make a file, in bytes; where nothing but the file system limits it, more than any file has.
+fn longest_file() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// Opens the directory `name` of `parent`. A symbolic link, like anything else that is no directory, is `NOTDIR` or
