@@ -30,11 +30,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::disk::{self, Sys, Time};
-use super::path::RelPath;
+use super::path::{OWN, RelPath};
 use super::{Area, StoreError};
 
 /// The journal's name in the store's own directory.
@@ -205,14 +206,25 @@ fn decode_head(header: &[u8], file_length: u64) -> Head {
 
 /// Reads the state of the journal in the store's own directory, and its file if there is one.
 pub(super) fn head(own: impl AsFd) -> Result<(Head, Option<OwnedFd>), StoreError> {
-    let failed = |error: Errno| disk::store_error(error, "reading the journal");
+    let refused = |why: &str| {
+        let what = format!("{OWN}/{NAME} in the runtime directory cannot be used: {why}; see to it, or move it aside");
+        StoreError::Denied(what)
+    };
+    let failed = |error: Errno| match disk::store_error(error, "reading the journal") {
+        StoreError::Denied(why) => refused(&why),
+        error => error,
+    };
     let file = match disk::open_file(own, NAME, false) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok((Head::Absent, None)),
         Err(error) => return Err(failed(error)),
     };
+    let stat = rustix::fs::fstat(&file).map_err(failed)?;
+    if disk::file_type(&stat) != FileType::RegularFile {
+        return Err(refused("it is no regular file"));
+    }
     let header = disk::read_at(&file, 0, HEADER).map_err(failed)?;
-    let length = disk::size(&rustix::fs::fstat(&file).map_err(failed)?);
+    let length = disk::size(&stat);
     Ok((decode_head(&header, length), Some(file)))
 }
 
