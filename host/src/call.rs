@@ -75,9 +75,19 @@ fn reached(error: &wasmtime::Error, limits: &Limits) -> Option<Reached> {
         Some(limits.output_reached())
     } else if words.contains("store handle limit exceeded") {
         Some(limits.handles_reached())
+    } else if has_no_memory(error, &words) {
+        Some(limits.machine_reached())
     } else {
         None
     }
+}
+
+/// Whether the system had no memory left, for the component's own or for what runs it.
+fn has_no_memory(error: &wasmtime::Error, words: &str) -> bool {
+    let of_system = error.root_cause().downcast_ref::<std::io::Error>();
+    of_system.is_some_and(|error| error.kind() == std::io::ErrorKind::OutOfMemory)
+        || words.starts_with("Cannot allocate memory")
+        || words.starts_with("out of memory")
 }
 
 /// The functions that were running, innermost first, by the names that the component's author gave them.

@@ -90,6 +90,13 @@ impl Limits {
         Reached { name: "handles", allowed: self.handles as u64, unit: "handles" }
     }
 
+    /// The system gave no more memory, whatever this host allows.
+    pub(crate) fn machine_reached(&self) -> Reached {
+        let of_process = rustix::process::getrlimit(rustix::process::Resource::As).current;
+        let allowed = of_process.unwrap_or(self.memory_bytes);
+        Reached { name: "machine-memory", allowed, unit: "bytes" }
+    }
+
     pub(crate) fn random_reached() -> Reached {
         Reached { name: "random", allowed: RANDOM_BYTES, unit: "bytes" }
     }
@@ -205,8 +212,8 @@ impl ResourceLimiter for Meter {
         Ok(true)
     }
 
-    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        Err(error.context("the system has no more memory for the component"))
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        Err(self.limits.machine_reached().into())
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {

@@ -358,7 +358,8 @@ pub const PATH_COLLISION: &str = "path-collision";
 pub const NOT_A_DIRECTORY: &str = "not-a-directory";
 /// A file may not get as long as it would have to: the store's name of that limit.
 const FILE_SIZE: &str = "file-size";
-const LONGER_FILES: &str = "let this process write longer files (ulimit -f); if it may, the file system takes none so long";
+const LONGER_FILES: &str =
+    "let this process write longer files (ulimit -f); if it may, the file system takes none so long";
 /// Somebody has the lock.
 const LOCK_HELD: &str = "lock-held";
 
