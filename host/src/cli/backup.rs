@@ -35,7 +35,7 @@ pub fn run(args: &Backup, context: &Context) -> Result<Exit, Failure> {
     }
     let store = Directory::new(root);
     let target = target(&args.target, &store)?;
-    let guard = context.lock("backup")?;
+    let guard = context.lock_to_read("backup")?;
     let backup = {
         let progress = context.remarks.progress("backup", 1, Unit::Bytes);
         maintenance::backup(&store, &*guard, &target, args.force, &mut |done, total| progress.at(done, total))

@@ -179,7 +179,16 @@ impl Context {
 
     /// Takes the workspace's lock, for a verb that needs no session.
     pub fn lock(&self, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
-        Ok(FileLock::new(&self.setup.workspace).acquire(self.setup.lock_wait_ms()?, purpose)?)
+        self.acquire(&FileLock::new(&self.setup.workspace), purpose)
+    }
+
+    /// Takes it for a verb that only keeps writers away, on a medium that cannot be written too.
+    pub fn lock_to_read(&self, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
+        self.acquire(&FileLock::new(&self.setup.workspace).to_read(), purpose)
+    }
+
+    fn acquire(&self, lock: &FileLock, purpose: &str) -> Result<Box<dyn Guard>, Failure> {
+        Ok(lock.acquire(self.setup.lock_wait_ms()?, purpose)?)
     }
 
     /// What came out, or what to do next: behind the result, where both are read in one place.

@@ -265,7 +265,11 @@ impl From<LockError> for Failure {
                 let who = holder.and_then(|holder| holder.process).map(|process| format!(" (process {process})"));
                 Self::locked(format!("someone else is writing{}", who.unwrap_or_default()))
             }
-            LockError::Denied(why) => Self::store("lock the workspace", &StoreError::Denied(why)),
+            LockError::Denied(why) => {
+                // The component's word for the same.
+                let failure = Self::store("lock the workspace", &StoreError::Denied(why));
+                Self { reason: "read-only".to_owned(), ..failure }
+            }
             LockError::Io(why) => Self::store("lock the workspace", &StoreError::Io(why)),
         }
     }

@@ -29,6 +29,10 @@ const GRACE: Duration = Duration::from_millis(2);
 /// What others see of a purpose, in bytes.
 const MAX_PURPOSE: usize = 64;
 
+/// Why nobody can be kept from writing.
+const NO_LOCK_FILE: &str = "nothing can be written here, and there is no lock file: whoever reaches the same files from \
+                            elsewhere could not be kept from writing; copy the directory instead";
+
 /// Where the holder says who it is, in the store's own directory.
 const NOTE: &str = "holder";
 const NEW_NOTE: &str = "holder.new";
@@ -40,6 +44,8 @@ const NEW_NOTE: &str = "holder.new";
 #[derive(Clone, Debug)]
 pub struct FileLock {
     place: Place,
+    /// Nothing is to be written under it.
+    to_read: bool,
 }
 
 /// What a holder says of itself.
@@ -81,14 +87,28 @@ impl FileLock {
     /// The lock of the workspace at `root`. A relative path counts from the current directory of this moment.
     #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self { place: Place::new(root) }
+        Self { place: Place::new(root), to_read: false }
+    }
+
+    /// The same for who only keeps writers away: where nothing can be written, a lock file that is there is enough.
+    #[must_use]
+    pub fn to_read(self) -> Self {
+        Self { to_read: true, ..self }
     }
 
     /// Takes the lock if it is free.
     fn try_acquire(&self) -> Result<Option<FileGuard>, LockError> {
         let root = self.place.create()?;
         let runtime = place::create_runtime(&root)?;
-        let file = open_or_create(&runtime).map_err(failed)?;
+        let file = match open_or_create(&runtime) {
+            Err(error @ (Errno::ROFS | Errno::ACCESS | Errno::PERM)) if self.to_read => {
+                match disk::open_file(&runtime, LOCK, false) {
+                    Err(Errno::NOENT) => return Err(LockError::Denied(format!("{NO_LOCK_FILE} ({error})"))),
+                    opened => opened.map_err(failed)?,
+                }
+            }
+            opened => opened.map_err(failed)?,
+        };
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
         if disk::file_type(&stat) != FileType::RegularFile {
             return Err(LockError::Denied(format!("{LOCK} is not a regular file")));
@@ -215,7 +235,8 @@ fn read_note(own: &OwnedFd) -> Option<Note> {
     serde_json::from_slice(&disk::read_at(&file, 0, MOST).ok()?).ok()
 }
 
-fn is_alive(process: u64) -> bool {
+/// Whether there is such a process on this machine.
+pub(crate) fn is_alive(process: u64) -> bool {
     let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
     // Not permitted to signal it: it lives.
     matches!(rustix::process::test_kill_process(process), Ok(()) | Err(Errno::PERM))

@@ -6,6 +6,7 @@
 mod file;
 
 pub use file::FileLock;
+pub(crate) use file::is_alive;
 
 use crate::store::Guard;
 

@@ -143,7 +143,10 @@ fn write(
     file: &mut File,
     progress: Progress<'_>,
 ) -> Result<(Manifest, Vec<String>), BackupError> {
-    store.recover(guard).map_err(BackupError::store(""))?;
+    // Where nothing is unfinished nothing need be written.
+    if store.is_unfinished().map_err(BackupError::store(""))? {
+        store.recover(guard).map_err(BackupError::store(""))?;
+    }
     let (sources, left_out) = sources(store)?;
     let member = |source: &Source| {
         let area = if source.area == Area::Tree { "tree" } else { "runtime" };
