@@ -16,9 +16,10 @@ use super::bundle::{
     BackupError, FILES_MAX, FORMAT, MANIFEST, Manifest, Member, PIECE, Progress, RUNTIME_FILES, SUM, header, hex, utc,
 };
 use super::doctor::each_entry;
+use crate::lock::is_alive;
 use crate::store::{Area, Directory, Guard, Kind, Stamp, Store as _, StoreError, Twins};
 
-/// A temporary file that nobody has written to for so long has no writer any more.
+/// A temporary file that nobody has written to for so long has no writer any more, though there is a process of its number.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// What stands between a backup's name and the writer's process in the name of a temporary file.
@@ -115,11 +116,12 @@ fn tidy(directory: &Path, target: &OsStr) {
             continue;
         };
         let is_ours = target == of || of.starts_with("recollex-") && of.ends_with(".tar");
+        let Ok(process) = process.parse::<u64>() else { continue };
         let is_abandoned = entry.metadata().is_ok_and(|metadata| {
             let written = metadata.modified().ok().and_then(|written| written.elapsed().ok());
-            metadata.is_file() && written.is_some_and(|since| since > ABANDONED)
+            metadata.is_file() && (!is_alive(process) || written.is_some_and(|since| since > ABANDONED))
         });
-        if is_ours && process.bytes().all(|byte| byte.is_ascii_digit()) && is_abandoned {
+        if is_ours && is_abandoned {
             let _ = fs::remove_file(entry.path());
         }
     }

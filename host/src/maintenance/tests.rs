@@ -298,13 +298,18 @@ fn what_backups_that_were_killed_left_goes() {
     let gone = [".b.tar.tmp-1", ".recollex-w-1-2026-01-01T000000Z.tar.tmp-77"];
     let stays = [".b.tar.tmp-x", ".c.tar.tmp-1", "b.tar.tmp-1", ".letter.tmp-1", ".b.tar"];
     gone.iter().chain(&stays).for_each(|name| make(name, true));
-    // One that is being written.
-    make(".b.tar.tmp-2", false);
+    // One of a process that ended a moment ago, and one of a process that lives.
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (ended, lives) = (ended.id(), std::os::unix::process::parent_id());
+    let (ended, lives) = (format!(".b.tar.tmp-{ended}"), format!(".b.tar.tmp-{lives}"));
+    make(&ended, false);
+    make(&lives, false);
     back_up(&root, &beside("b.tar")).unwrap();
-    for name in gone {
+    for name in gone.iter().copied().chain([&*ended]) {
         assert!(!beside(name).exists(), "{name}");
     }
-    for name in stays.iter().chain(&[".b.tar.tmp-2"]) {
+    for name in stays.iter().copied().chain([&*lives]) {
         assert!(beside(name).exists(), "{name}");
     }
 }
