@@ -195,6 +195,33 @@ impl Repository {
         Ok(tracked)
     }
 
+    /// One of the files that the repository has, or has had in whatever branch; none: it keeps no version of any.
+    fn keeps(&self, paths: &BTreeSet<&str>) -> Result<Option<String>, HistoryError> {
+        if !self.exists() {
+            return Ok(None);
+        }
+        let paths: Vec<&str> = paths.iter().copied().collect();
+        if let Some(path) = self.tracked(&paths)?.pop_first() {
+            return Ok(Some(path));
+        }
+        let has_had = |some: &[&str]| -> Result<bool, HistoryError> {
+            let mut arguments = vec!["rev-list", "--all", "--max-count=1", "--"];
+            arguments.extend(some);
+            Ok(!self.run("rev-list", &arguments, b"")?.is_empty())
+        };
+        for some in paths.chunks(ARGUMENTS_MAX) {
+            if !has_had(some)? {
+                continue;
+            }
+            for path in some {
+                if has_had(&[path])? {
+                    return Ok(Some((*path).to_owned()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn run(&self, doing: &'static str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, HistoryError> {
         let output = self.start(true, arguments, input)?;
         if output.status.success() { Ok(output.stdout) } else { Err(failed(doing, &output.stderr)) }
@@ -293,16 +320,25 @@ impl Recorded {
         Self { store, repository, observer }
     }
 
-    fn record(&self, changes: &[Change], about: &About) {
-        let mut paths = BTreeSet::new();
-        for change in changes.iter().filter(|change| change.area == Area::Tree) {
-            match &change.edit {
-                Edit::Keep => continue,
-                Edit::MoveTo(target) => paths.insert(target.as_str()),
-                Edit::Put(_) | Edit::Append { .. } | Edit::Splice(_) | Edit::Delete => true,
-            };
-            paths.insert(change.path.as_str());
+    /// What a commit removes for good must not be in the history, which nobody rewrites here.
+    fn check_erasable(&self, changes: &[Change]) -> Result<(), CommitError> {
+        let refused = |path: String, why: String| Err(CommitError::Failed { path, error: StoreError::Denied(why) });
+        match self.repository.keeps(&changed(changes)) {
+            Ok(None) => Ok(()),
+            Ok(Some(path)) => refused(
+                path,
+                "git keeps older versions of this file, so that nothing of it can be erased: take it out of the \
+                 repository's history first"
+                    .to_owned(),
+            ),
+            Err(error) => {
+                refused(String::new(), format!("whether git keeps what is to be erased is not known: {error}"))
+            }
         }
+    }
+
+    fn record(&self, changes: &[Change], about: &About) {
+        let paths = changed(changes);
         if paths.is_empty() {
             return;
         }
@@ -312,6 +348,20 @@ impl Recorded {
             self.observer.event("history-failed", &fields);
         }
     }
+}
+
+/// The files of the tree that a commit changes, moves' targets too.
+fn changed(changes: &[Change]) -> BTreeSet<&str> {
+    let mut paths = BTreeSet::new();
+    for change in changes.iter().filter(|change| change.area == Area::Tree) {
+        match &change.edit {
+            Edit::Keep => continue,
+            Edit::MoveTo(target) => paths.insert(target.as_str()),
+            Edit::Put(_) | Edit::Append { .. } | Edit::Splice(_) | Edit::Delete => true,
+        };
+        paths.insert(change.path.as_str());
+    }
+    paths
 }
 
 /// What a commit says in git: the caller's note, and which verb it was.
@@ -366,6 +416,9 @@ impl Store for Recorded {
         changes: &[Change],
         about: &About,
     ) -> Result<Committed, CommitError> {
+        if about.erases() {
+            self.check_erasable(changes)?;
+        }
         let committed = self.store.commit(guard, base, changes, about)?;
         // Still under the lock: nobody changes the files while git reads them.
         self.record(changes, about);

@@ -5,7 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
+use recollex::history::{Recorded, Repository};
+use recollex::lock::{FileLock, Lock as _};
+use recollex::observer::Silent;
+use recollex::store::{About, Area, Change, CommitError, Committed, Directory, Edit, Expect, Store as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
@@ -85,6 +90,35 @@ fn each_change_is_a_commit_of_what_it_changed() {
     assert!(said(&home, &["log", "-1", "--format=%s"]).starts_with("undo: archive"));
     home.run(&["undo"]).exits(0);
     assert_eq!(said(&home, &["ls-files", "sources"]), "", "what is gone is gone from the newest commit");
+}
+
+#[test]
+fn what_git_keeps_is_not_said_to_be_erased() {
+    let home = repository();
+    home.archive(&[turn("1", "The safe opens with 4711.")]).exits(0);
+    let root = home.workspace();
+    let store = Recorded::new(Arc::new(Directory::new(&root)), Repository::at(&root), Arc::new(Silent));
+    let erase = |path: &str| -> Result<Committed, CommitError> {
+        let guard = FileLock::new(&root).acquire(1000, "test").unwrap();
+        let edit = Edit::Put("What stood here is gone.\n".to_owned());
+        let change = Change { area: Area::Tree, path: path.to_owned(), expect: Expect::Any, edit };
+        store.commit(&*guard, store.generation().unwrap(), &[change], &About::new("redact", "").erasing())
+    };
+    let is_refused = |result: Result<Committed, CommitError>| matches!(result, Err(CommitError::Failed { path, error: StoreError::Denied(_) }) if path == ARCHIVE);
+    let before = fs::read(root.join(ARCHIVE)).unwrap();
+    assert!(is_refused(erase(ARCHIVE)));
+    assert_eq!(fs::read(root.join(ARCHIVE)).unwrap(), before);
+
+    // Gone from the newest commit, and still in an older one.
+    git(&home, &["rm", "--quiet", "--cached", ARCHIVE]);
+    let identity = ["-c", "user.name=n", "-c", "user.email=n@localhost"];
+    git(&home, &[&identity[..], &["commit", "--quiet", "-m", "gone"]].concat());
+    assert!(is_refused(erase(ARCHIVE)));
+
+    // What git never saw.
+    fs::write(root.join("sources/p/_v2/other.md"), "secret\n").unwrap();
+    erase("sources/p/_v2/other.md").unwrap();
+    assert_eq!(fs::read_to_string(root.join("sources/p/_v2/other.md")).unwrap(), "What stood here is gone.\n");
 }
 
 #[test]
