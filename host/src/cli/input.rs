@@ -4,7 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat, stat};
@@ -28,7 +28,7 @@ pub fn stdin() -> Result<io::Stdin, Failure> {
 /// Opens a file to be read. `what` names in words what is in it.
 ///
 /// # Errors
-/// It cannot be opened, or is no regular file: who is at the other end of a pipe may never come, and a device has no end.
+/// It cannot be opened, or is a pipe: who is at its other end may never come.
 pub fn open(path: &Path, what: &str) -> Result<File, Failure> {
     let failed = |error: io::Error| Failure::io(&format!("read the {what}"), path, &error);
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -39,14 +39,14 @@ pub fn open(path: &Path, what: &str) -> Result<File, Failure> {
     if kind.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    // What a shell opens in the place of a file (`<(…)`) is such a pipe, and is read like stdin.
-    if kind.is_file() || is_of_this_process(path) {
-        fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
-        return Ok(file);
+    // What a shell opens in the place of a file (`<(…)`) is a pipe too, and there is somebody at its other end.
+    if kind.is_fifo() && !is_of_this_process(path) {
+        return Err(Failure::usage("unreadable-input", format!("the {what} cannot be read from a pipe by its name"))
+            .at_path(path.display().to_string())
+            .next("read it from stdin: - in its place, and < PIPE"));
     }
-    Err(Failure::usage("unreadable-input", format!("the {what} cannot be read from this: it is no regular file"))
-        .at_path(path.display().to_string())
-        .next("what comes through a pipe is read from stdin: give - instead, and `< PIPE`"))
+    fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
+    Ok(file)
 }
 
 /// Whether a path names a file that this process was given open.
