@@ -352,6 +352,60 @@ fn a_stdin_that_is_closed_is_not_an_empty_one() {
 }
 
 #[test]
+fn a_pipe_is_not_waited_for_by_its_name() {
+    let home = Home::with_conversation();
+    assert!(Command::new("mkfifo").arg(home.path("pipe")).status().unwrap().success());
+    for words in [&["archive", "--provider", "p", "--thread", "t", "pipe"][..], &["update", "pipe"]] {
+        let error = home.run(&[words, &["--json"]].concat()).expect(2).json()["error"].clone();
+        assert_eq!((&error["reason"], &error["path"]), (&json!("unreadable-input"), &json!("pipe")), "{words:?}");
+        assert!(error["next"].as_str().unwrap().contains("stdin"), "{error}");
+    }
+    // What a shell puts in the place of a file is one with somebody at its other end.
+    let mut command = Command::new("/bin/sh");
+    let script = r#"printf '%s\n' "$2" | "$0" archive --provider p --thread t /dev/fd/0; exit $?"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_recollex"), "x", &turn("m7", "Through a pipe.", "Ada")]);
+    for (name, value) in home.command(&[]).get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    home.run(&["get", "p/t/m7"]).expect(0);
+}
+
+#[test]
+fn a_file_that_may_not_get_longer_is_a_limit() {
+    let home = Home::with_conversation();
+    let long = turn("m7", &"The keel bolts are wasted. ".repeat(4000), "Ada");
+    fs::write(home.path("turns.jsonl"), long).unwrap();
+    let mut command = Command::new("/bin/sh");
+    let script = r#"ulimit -f 20; exec "$0" archive --provider p --thread t --json "$1""#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_recollex")]).arg(home.path("turns.jsonl"));
+    for (name, value) in home.command(&[]).get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains("file-size") && stderr.contains("ulimit -f"), "{stderr}");
+    home.run(&["get", "p/t/m7"]).expect(1);
+    home.run(&["verify"]).expect(0);
+}
+
+#[test]
+fn what_is_only_worth_knowing_degrades_no_search() {
+    let home = Home::with_conversation();
+    // Text of an older archive that belongs to no record.
+    let older = home.workspace().join("sources/notes");
+    fs::create_dir_all(&older).unwrap();
+    fs::write(older.join("boat.md"), "The keel was painted.\n").unwrap();
+    home.run(&["verify"]).expect(0);
+    for verb in ["search", "grep"] {
+        let stderr = home.run(&[verb, "keel"]).expect(0).stderr;
+        assert!(!stderr.contains("degraded"), "{verb}: {stderr}");
+    }
+}
+
+#[test]
 fn a_lock_that_is_held_is_waited_for_as_the_setting_says() {
     use recollex::lock::{FileLock, Lock as _};
 

@@ -226,6 +226,29 @@ fn permissions_that_the_owner_lacks_are_told() {
 }
 
 #[test]
+fn a_journal_that_is_no_file_is_named() {
+    let home = Home::new();
+    let journal = home.memory(".scriptorium/recollex/journal");
+    for put in [&(|path: &Path| fs::create_dir(path)) as &dyn Fn(&Path) -> std::io::Result<()>, &|path| {
+        symlink("/dev/null", path)
+    }] {
+        fs::remove_file(&journal).unwrap();
+        put(&journal).unwrap();
+        for words in [&["search", "keel"][..], &["doctor", "--fix"], &["undo"]] {
+            let ended = home.run(words);
+            assert!(ended.code != 0 && ended.stderr.contains("recollex/journal"), "{words:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains("move it aside"), "{words:?}: {}", ended.stderr);
+        }
+        fs::rename(&journal, home.path("aside")).unwrap();
+        home.archive("t", "m9", "The others are sound.");
+        home.run(&["verify"]).expect(0);
+        home.run(&["undo"]).expect(0);
+        let aside = home.path("aside");
+        if aside.is_dir() { fs::remove_dir(aside).unwrap() } else { fs::remove_file(aside).unwrap() }
+    }
+}
+
+#[test]
 fn twins_are_found_by_verify_too() {
     let home = Home::new();
     for name in ["Boat.md", "boat.md"] {

@@ -9,11 +9,13 @@ use recollex::archive_view::{FileClass, Obstacle, Origin, Selection, Standing};
 use recollex::lock::{FileLock, Holder, Lock, LockError};
 use recollex::store::{
     About, Area, ByteChunk, Change, CommitError, Committed, Directory, Entry, Guard, Page, Stamp, Store, StoreError,
-    TextChunk,
+    TextChunk, UndoLimits,
 };
 use recollex::types::Health;
 use recollex::workspace::{Query, Turn};
-use recollex::{Archive, Canceller, Error, Limits, Medium, OpenOptions, Runtime, RuntimeOptions, Session, Tier, types};
+use recollex::{
+    Archive, Canceller, Error, Limits, Medium, OpenOptions, Runtime, RuntimeOptions, Session, Tier, Verification, types,
+};
 
 fn runtime() -> Runtime {
     limited(Limits::default())
@@ -190,6 +192,87 @@ fn an_error_of_the_contract_leaves_the_session_and_a_verification_as_they_were()
     while verification.step(&mut session, 1 << 16).expect("a step").is_some() {}
     let report = verification.report(&mut session).expect("a report");
     assert_eq!((report.ok, report.counts.frames), (true, 3));
+}
+
+/// A turn whose archive is read in several pieces.
+fn long(id: &str, lines: usize) -> Vec<Turn> {
+    let text = format!("{id} says that the green folder stands in the attic.\n").repeat(lines);
+    vec![Turn::new("tests", "thread", id, "user", text)]
+}
+
+/// A workspace whose commits can be taken back, and a session in it.
+fn undoable(runtime: &Runtime, root: &Path) -> (Session, Arc<Directory>) {
+    let store = Arc::new(Directory::new(root).with_undo(UndoLimits::default()));
+    let medium = Medium { store: store.clone(), lock: Arc::new(FileLock::new(root)) };
+    let mut session = Session::over(runtime, medium, OpenOptions::new(Tier::Owner)).expect("a session");
+    session.init().expect("a workspace");
+    (session, store)
+}
+
+fn undo(store: &Directory, root: &Path) {
+    let guard = FileLock::new(root).acquire(1000, "test").expect("the lock");
+    store.undo(&*guard).expect("a commit to take back");
+}
+
+/// Verifies, with `meanwhile` after the first piece. What was found, and the revision.
+fn verify_while(session: &mut Session, meanwhile: impl FnOnce()) -> (Vec<String>, String) {
+    let mut verification = session.verify("").expect("a verification");
+    let mut codes = Vec::new();
+    let mut step = |verification: &mut Verification, bytes| {
+        let findings = verification.step(session, bytes).expect("a step");
+        let is_over = findings.is_none();
+        codes.extend(findings.into_iter().flatten().map(|finding| format!("{} {}", finding.code, finding.message)));
+        is_over
+    };
+    assert!(!step(&mut verification, 1), "there is more than a piece");
+    meanwhile();
+    while !step(&mut verification, 1) {}
+    let report = verification.report(session).expect("a report");
+    (codes, report.revision)
+}
+
+#[test]
+fn a_verification_sees_one_version_of_an_archive_whose_commits_are_taken_back() {
+    let runtime = runtime();
+    // Another version, longer, shorter or as long, comes while a piece of the archive is read.
+    for (before, after) in [(60_000, 90_000), (90_000, 60_000), (60_000, 60_000)] {
+        let root = tempfile::tempdir().expect("a directory");
+        let (mut session, store) = undoable(&runtime, root.path());
+        let mut writer = open(&runtime, root.path());
+        session.archive(&turns(1)).expect("a short beginning");
+        session.archive(&long("first", before)).expect("some mebibytes");
+        let (findings, revision) = verify_while(&mut session, || {
+            undo(&store, root.path());
+            writer.archive(&long("other", after)).expect("others in their place");
+        });
+        let status = writer.status().expect("a status");
+        assert_eq!((findings, revision, status.health), (Vec::new(), status.revision, Health::Ok));
+    }
+}
+
+#[test]
+fn a_file_that_is_taken_back_while_others_are_read_is_not_missed() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let (mut session, store) = undoable(&runtime, root.path());
+    session.archive(&long("first", 60_000)).expect("some mebibytes");
+    session.archive(&[Turn::new("tests", "zebra", "m1", "user", "Read last.")]).expect("a file read after it");
+    let (findings, revision) = verify_while(&mut session, || undo(&store, root.path()));
+    assert_eq!((findings, revision), (Vec::new(), session.status().expect("a status").revision));
+    assert!(!root.path().join("sources/tests/_v2/zebra.md").exists());
+}
+
+#[test]
+fn an_archive_that_only_grows_is_read_as_it_was() {
+    let (runtime, root) = (runtime(), tempfile::tempdir().expect("a directory"));
+    let (mut session, _) = undoable(&runtime, root.path());
+    let mut writer = open(&runtime, root.path());
+    session.archive(&long("first", 60_000)).expect("some mebibytes");
+    let before = session.status().expect("a status").revision;
+    let (findings, revision) = verify_while(&mut session, || {
+        writer.archive(&turns(3)).expect("more at its end");
+    });
+    // Nothing was begun again: the state is that of the listing.
+    assert_eq!((findings, revision), (Vec::new(), before));
 }
 
 #[test]
