@@ -406,6 +406,15 @@ fn what_is_only_worth_knowing_degrades_no_search() {
 }
 
 #[test]
+fn promote_names_what_it_is_about() {
+    let home = Home::with_conversation();
+    let ended = home.run(&["promote", "--dry-run", "p/t/m1", "p/t/nowhere"]).expect(1);
+    assert!(ended.stderr.contains("p/t/nowhere: "), "{}", ended.stderr);
+    let ended = home.run(&["promote", "--tier", "paired", "--dry-run", "p/t/m1"]).expect(6);
+    assert!(ended.stderr.contains("`promote` is for the owner"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_lock_that_is_held_is_waited_for_as_the_setting_says() {
     use recollex::lock::{FileLock, Lock as _};
 

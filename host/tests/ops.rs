@@ -229,22 +229,24 @@ fn permissions_that_the_owner_lacks_are_told() {
 fn a_journal_that_is_no_file_is_named() {
     let home = Home::new();
     let journal = home.memory(".scriptorium/recollex/journal");
-    for put in [&(|path: &Path| fs::create_dir(path)) as &dyn Fn(&Path) -> std::io::Result<()>, &|path| {
-        symlink("/dev/null", path)
-    }] {
+    let aside = home.path("aside");
+    for is_directory in [true, false] {
         fs::remove_file(&journal).unwrap();
-        put(&journal).unwrap();
+        if is_directory {
+            fs::create_dir(&journal).unwrap()
+        } else {
+            symlink("/dev/null", &journal).unwrap()
+        }
         for words in [&["search", "keel"][..], &["doctor", "--fix"], &["undo"]] {
             let ended = home.run(words);
             assert!(ended.code != 0 && ended.stderr.contains("recollex/journal"), "{words:?}: {}", ended.stderr);
             assert!(ended.stderr.contains("move it aside"), "{words:?}: {}", ended.stderr);
         }
-        fs::rename(&journal, home.path("aside")).unwrap();
+        fs::rename(&journal, &aside).unwrap();
         home.archive("t", "m9", "The others are sound.");
         home.run(&["verify"]).expect(0);
         home.run(&["undo"]).expect(0);
-        let aside = home.path("aside");
-        if aside.is_dir() { fs::remove_dir(aside).unwrap() } else { fs::remove_file(aside).unwrap() }
+        if is_directory { fs::remove_dir(&aside).unwrap() } else { fs::remove_file(&aside).unwrap() }
     }
 }
 

@@ -52,6 +52,7 @@ struct Asked {
 
 /// Runs the verb.
 pub fn run(args: &Promote, context: &Context) -> Result<Exit, Failure> {
+    context.owner_only("promote")?;
     let mut session = context.session()?;
     let mut asked = args.ids.iter().map(|id| find(id, &args.ids, &mut session)).collect::<Result<Vec<_>, _>>()?;
     // What would be refused is refused before anything is asked or done.
