@@ -297,8 +297,11 @@ fn frame(ranked: &RankedDocument, settings: &Settings) -> Result<Option<Shown>, 
     let place = &ranked.place;
     let wanted = place.header.saturating_add(place.length.min(settings.hit_bytes));
     // Without a stamp: the archive may have grown, and the record is still where it was.
-    let text = tree::read_range(Area::Tree, &ranked.path, None, place.offset, wanted)
-        .map_err(|error| convert::store_error(error, Some(&ranked.path)))?;
+    let text = tree::read_range(Area::Tree, &ranked.path, None, place.offset, wanted).map_err(|error| match error {
+        // The index has it from a moment ago.
+        StoreError::NotFound => convert::store_error(StoreError::Changed, Some(&ranked.path)),
+        error => convert::store_error(error, Some(&ranked.path)),
+    })?;
     let length = place.header.saturating_add(place.length);
     let at = FramePlace { offset: place.offset, line: place.line, length };
     Ok(glance(&ranked.path, &text, at, |frame| {

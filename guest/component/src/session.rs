@@ -263,7 +263,8 @@ impl wit::GuestSession for Session {
 
     fn core(&self) -> Result<Option<wit::CoreView>, wit::Error> {
         self.allow(Verb::Core)?;
-        core_view::read(&self.view()?, &self.settings.limits())
+        let view = self.view()?;
+        settled(|_| core_view::read(&view, &self.settings.limits()))
     }
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {

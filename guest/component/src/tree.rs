@@ -179,7 +179,8 @@ fn has_grown_from(before: &Stamp, now: &Stamp) -> bool {
         || (now.size >= before.size && file(now).is_some_and(|now| file(before).is_some_and(|before| before == now)))
 }
 
-/// At most `length` bytes of text from `offset` on, at the version `at`; shorter if the file ends there.
+/// At most `length` bytes of text from `offset` on, at the version `at`; shorter if the file ends there. A version that is
+/// gone has changed.
 pub(crate) fn read_range(
     area: Area,
     path: &str,
@@ -192,7 +193,10 @@ pub(crate) fn read_range(
     let mut from = offset;
     while from < end {
         let want = u32::try_from(end - from).unwrap_or(PIECE).min(PIECE);
-        let chunk = store::read_text(area, path, at, from, want)?;
+        let chunk = store::read_text(area, path, at, from, want).map_err(|error| match error {
+            StoreError::NotFound if at.is_some() => StoreError::Changed,
+            error => error,
+        })?;
         text.push_str(&chunk.text);
         if chunk.eof || chunk.next <= from {
             break;
