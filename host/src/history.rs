@@ -214,7 +214,7 @@ impl Repository {
                 continue;
             }
             for path in some {
-                if has_had(&[path])? {
+                if has_had(&[*path])? {
                     return Ok(Some((*path).to_owned()));
                 }
             }
