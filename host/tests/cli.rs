@@ -355,7 +355,9 @@ fn a_stdin_that_is_closed_is_not_an_empty_one() {
 fn a_pipe_is_not_waited_for_by_its_name() {
     let home = Home::with_conversation();
     assert!(Command::new("mkfifo").arg(home.path("pipe")).status().unwrap().success());
-    for words in [&["archive", "--provider", "p", "--thread", "t", "pipe"][..], &["update", "pipe"]] {
+    for words in
+        [&["archive", "--provider", "p", "--thread", "t", "pipe"][..], &["update", "pipe"], &["verify", "pipe"]]
+    {
         let error = home.run(&[words, &["--json"]].concat()).expect(2).json()["error"].clone();
         assert_eq!((&error["reason"], &error["path"]), (&json!("unreadable-input"), &json!("pipe")), "{words:?}");
         assert!(error["next"].as_str().unwrap().contains("stdin"), "{error}");

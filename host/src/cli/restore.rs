@@ -1,6 +1,5 @@
 //! `recollex restore`: makes the workspace what a backup is.
 
-use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use super::args::Restore;
 use super::backup::{left_out, target};
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::input;
 use super::output::Unit;
 use super::terminal::{bytes, count};
 
@@ -42,7 +42,7 @@ struct Backup<'a> {
 pub fn run(args: &Restore, context: &Context) -> Result<Exit, Failure> {
     context.owner_only("restore")?;
     let failed = |error| Failure::backup(error, &args.file);
-    let mut file = File::open(&args.file).map_err(|error| Failure::io("read the backup", &args.file, &error))?;
+    let mut file = input::open(&args.file, "backup")?;
     let manifest = {
         let progress = context.remarks.progress("check", 1, Unit::Bytes);
         maintenance::check(&mut file, &mut |done, total| progress.at(done, total)).map_err(failed)?

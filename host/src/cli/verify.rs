@@ -2,7 +2,6 @@
 //!
 //! Findings are written as they come; a verification of any size needs no more memory than its pieces.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +62,7 @@ pub fn run(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         Target::Stream(name) => verify_stream(&runtime, context, &mut input::stdin()?.lock(), &name, 0, &mut report),
         Target::File(file, name) => {
             let fail = |error: io::Error| Failure::io("read the file", &file, &error);
-            let mut stream = File::open(&file).map_err(fail)?;
+            let mut stream = input::open(&file, "file")?;
             let size = stream.metadata().map(|metadata| metadata.len()).unwrap_or(0);
             let mut beginning = Vec::new();
             (&mut stream).take(TAR_HEADER as u64).read_to_end(&mut beginning).map_err(fail)?;
