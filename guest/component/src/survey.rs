@@ -295,12 +295,10 @@ impl Survey {
         self.look_at_topics();
         // It is made of everything, so it is part of what those see who see everything.
         if self.view.is_everything() {
+            // That it cannot be read is told with what else cannot be in that directory.
             let found = settled_read(|| self.runtime_file());
             if let Ok(Some((_, root))) = &found {
                 self.revision.add(RUNTIME_FILE.1, *root);
-            }
-            if let Err(error) = &found {
-                self.verifier.unread(RUNTIME_FILE.1, &convert::in_words(error));
             }
             self.runtime = found.map(|found| found.map(|(entry, _)| entry));
         }
@@ -473,7 +471,8 @@ impl Verification {
 
     /// Holds the views against the topics, and looks what of these cannot be put in order, once all was read.
     fn look_at_views(&self, survey: &mut Survey) {
-        if !survey.whole || !survey.view.is_everything() {
+        // Without the order of claims nobody knows what views would say.
+        if !survey.whole || !survey.view.is_everything() || survey.runtime.is_err() {
             return;
         }
         let found = session::settled(|_| {
