@@ -137,6 +137,23 @@ fn a_part_of_the_runtime_directory_that_cannot_be_read_is_told() {
     }
 }
 
+/// An order of claims that cannot be read is not taken for none: it would be written over.
+#[test]
+fn an_order_of_claims_that_cannot_be_read_keeps_from_changes() {
+    const PLACE: &str = ".scriptorium/runtime.json";
+    let home = Home::with_workspace();
+    home.archive(&[turn("m1", "The key is under the third pot.")]).exits(0);
+    std::os::unix::fs::symlink("/dev/null", home.workspace().join(PLACE)).unwrap();
+    let told = home.run(&["verify", "--fix"]).exits(8);
+    assert!(told.stderr.contains(PLACE), "{}", told.stderr);
+    let verified = home.run(&["verify", "--json"]).exits(1).json();
+    let findings = verified["findings"].as_array().unwrap();
+    assert_eq!((findings.len(), &findings[0]["path"]), (1, &json!(PLACE)), "{verified}");
+    // What needs no order goes on.
+    home.archive(&[turn("m2", "The other key is lost.")]).exits(0);
+    home.run(&["search", "key"]).exits(0);
+}
+
 #[cfg(target_os = "linux")]
 mod medium {
     use std::process::Command;
