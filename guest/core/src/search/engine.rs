@@ -27,6 +27,7 @@ use super::view::{BLOCK, HIDDEN, REACH, View, run_of};
 use super::words::Language;
 use crate::ids::Day;
 use core::cmp::Reverse;
+use core::ops::Range;
 use std::collections::BinaryHeap;
 
 /// Memory that searches use again and again, so that one costs no allocation in proportion to the index. Holds nothing
@@ -582,6 +583,8 @@ struct Scorer<'s> {
     after: [ByTraits; REACH as usize],
     /// The most that all neighbours together can count, in thousandths of the greatest sum around.
     most_around: u64,
+    /// The same of those further away than each distance from 1.
+    most_beyond: [u64; REACH as usize],
     /// The most by which a sum can be multiplied, each factor in thousandths.
     most_factors: [u64; 3],
     /// The greatest sum of a session.
@@ -669,6 +672,12 @@ impl<'s> Scorer<'s> {
             ByTraits::new(|traits| if traits.by_machine() { multiplied(weight, weights.answer) } else { weight })
         });
         let most_around = before.iter().chain(&after).map(ByTraits::most).sum();
+        let mut left = most_around;
+        let most_beyond = core::array::from_fn(|at| {
+            let here = [before.get(at), after.get(at)].into_iter().flatten().map(ByTraits::most).sum::<u64>();
+            left -= here;
+            left
+        });
         let most_named = if named.is_empty() { 1000 } else { weights.named.max(1000) };
         let most_time = if search.query.asks_when { weights.time.max(1000) } else { 1000 };
         let mut scorer = Scorer {
@@ -682,6 +691,7 @@ impl<'s> Scorer<'s> {
             before,
             after,
             most_around,
+            most_beyond,
             most_factors: [most_named, weights.assistant.max(1000), most_time],
             parted: Vec::new(),
         };
@@ -802,26 +812,21 @@ impl<'s> Scorer<'s> {
 
     /// Whether a document whose neighbours stand beside it in its part may have the score that `bar` asks for. Some of those
     /// that stand there may be another file's; they only make it more.
-    fn may_reach(&self, bar: Bar, sums: &[u16], part: &Part, document: u32, session: u64) -> bool {
+    fn may_reach(&self, bar: Bar, sums: &[u16], part: &Part, document: u32, session: u64, around: u16) -> bool {
         let weights = &self.search.view.weights;
         let (at, traits) = (document as usize, part.traits());
-        let reach = REACH as usize;
         let mut total = u64::from(sums.get(at).copied().unwrap_or(0)) * 1000 + session.saturating_mul(weights.session);
         // Nothing is asked of a sum first: most have none, but which do cannot be foreseen.
-        let before = at.saturating_sub(reach)..at;
-        if let (Some(sums), Some(traits)) = (sums.get(before.clone()), traits.get(before)) {
-            for ((sum, traits), weights) in sums.iter().zip(traits).rev().zip(&self.before) {
-                total += u64::from(*sum) * weights.of(Traits(*traits));
+        let weighted = |at: Option<usize>, weights: &ByTraits| {
+            let found = at.and_then(|at| Some((sums.get(at)?, traits.get(at)?)));
+            found.map_or(0, |(sum, traits)| u64::from(*sum) * weights.of(Traits(*traits)))
+        };
+        for (((distance, before), after), beyond) in (1..).zip(&self.before).zip(&self.after).zip(self.most_beyond) {
+            total += weighted(at.checked_sub(distance), before) + weighted(at.checked_add(distance), after);
+            // The nearest count most: what is left seldom makes up for them.
+            if total + u64::from(around) * beyond < bar.total {
+                return false;
             }
-        }
-        let after = at + 1..(at + 1 + reach).min(sums.len());
-        if let (Some(sums), Some(traits)) = (sums.get(after.clone()), traits.get(after)) {
-            for ((sum, traits), weights) in sums.iter().zip(traits).zip(&self.after) {
-                total += u64::from(*sum) * weights.of(Traits(*traits));
-            }
-        }
-        if total < bar.total {
-            return false;
         }
         let own = Traits(traits.get(at).copied().unwrap_or(0));
         let [most_named, ..] = self.most_factors;
@@ -841,10 +846,9 @@ impl<'s> Scorer<'s> {
     /// The documents that have the best `top_k` scores, in no order, and those that are as good as the last of them.
     fn select(&self, filter: &Filter, missing: &mut Missing) -> Selected {
         let mut best = Best::new(self.search.query.top_k);
-        for block in self.by_bound() {
-            let around = self.around.get(block).copied().unwrap_or(0);
-            let most = self.blocks.get(block).copied().unwrap_or(0);
-            if self.bound(most, around, self.best_session) >= best.least() {
+        for (block, bound) in self.by_bound() {
+            if bound >= best.least() {
+                let around = self.around.get(block).copied().unwrap_or(0);
                 self.select_in(block, around, filter, &mut best, missing);
             }
         }
@@ -861,7 +865,7 @@ impl<'s> Scorer<'s> {
         let sums = all.get(from..(from + BLOCK).min(all.len())).unwrap_or_default();
         let sessions = piece.sessions.get(from..).unwrap_or_default();
         let is_parted = self.parted.binary_search(&block).is_ok();
-        let (around, weight) = (u64::from(around) * self.most_around, view.weights.session);
+        let (most_around, weight) = (u64::from(around) * self.most_around, view.weights.session);
         let mut bar = self.bar(best.least());
         for ((sum, session), document) in sums.iter().zip(sessions).zip(from as u32..) {
             if *sum == 0 {
@@ -869,10 +873,10 @@ impl<'s> Scorer<'s> {
             }
             let session = u64::from(self.sessions.get(*session as usize).copied().unwrap_or(0));
             // As `bound` has it.
-            let most = u64::from(*sum) * 1000 + around + session.saturating_mul(weight);
+            let most = u64::from(*sum) * 1000 + most_around + session.saturating_mul(weight);
             missing.part = number as u32;
             if most < bar.total
-                || !is_parted && !self.may_reach(bar, all, part, document, session)
+                || !is_parted && !self.may_reach(bar, all, part, document, session, around)
                 || !filter.passes(part, number, piece, document, missing)
             {
                 continue;
@@ -885,18 +889,31 @@ impl<'s> Scorer<'s> {
         }
     }
 
-    /// Blocks in which something matched, those of the highest bounds first, as far as a coarse look can tell.
-    fn by_bound(&self) -> Vec<usize> {
+    /// The greatest sum of the sessions in a span; of a long one, of all.
+    fn best_session_in(&self, span: &Range<u32>) -> u64 {
+        const SPAN: usize = 16;
+        let sessions = self.sessions.get(span.start as usize..span.end as usize).filter(|span| span.len() <= SPAN);
+        sessions.map_or(self.best_session, |sessions| sessions.iter().copied().max().unwrap_or(0).into())
+    }
+
+    /// Blocks in which something matched, with the most that a document of theirs can have: those of the highest bounds first,
+    /// as far as a coarse look can tell.
+    fn by_bound(&self) -> Vec<(usize, u64)> {
         const BUCKETS: usize = 1024;
-        let matched = || {
-            let blocks = self.blocks.iter().zip(self.around).enumerate().filter(|(_, (most, _))| **most > 0);
-            blocks.map(|(block, (most, around))| (block, self.bound(*most, *around, 0)))
-        };
-        let highest = matched().map(|(_, bound)| bound).max().unwrap_or(0).max(1);
+        let mut bounds: Vec<(usize, u64)> = Vec::with_capacity(self.blocks.len());
+        for piece in &self.search.view.pieces {
+            let blocks = (piece.base / BLOCK..).zip(&piece.spans);
+            bounds.extend(blocks.filter_map(|(block, span)| {
+                let most = self.blocks.get(block).copied().filter(|most| *most > 0)?;
+                let around = self.around.get(block).copied().unwrap_or(most);
+                Some((block, self.bound(most, around, self.best_session_in(span))))
+            }));
+        }
+        let highest = bounds.iter().map(|(_, bound)| *bound).max().unwrap_or(0).max(1);
         let bucket = |bound: u64| BUCKETS - 1 - (bound.saturating_mul(BUCKETS as u64 - 1) / highest) as usize;
         let mut starts = vec![0_usize; BUCKETS + 1];
-        for (_, bound) in matched() {
-            if let Some(count) = starts.get_mut(bucket(bound) + 1) {
+        for (_, bound) in &bounds {
+            if let Some(count) = starts.get_mut(bucket(*bound) + 1) {
                 *count += 1;
             }
         }
@@ -905,11 +922,11 @@ impl<'s> Scorer<'s> {
             total += *start;
             *start = total;
         }
-        let mut order = vec![0; total];
-        for (block, bound) in matched() {
-            if let Some(start) = starts.get_mut(bucket(bound)) {
+        let mut order = vec![(0, 0); total];
+        for found in bounds {
+            if let Some(start) = starts.get_mut(bucket(found.1)) {
                 if let Some(place) = order.get_mut(*start) {
-                    *place = block;
+                    *place = found;
                 }
                 *start += 1;
             }

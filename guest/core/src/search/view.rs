@@ -63,6 +63,8 @@ pub(super) struct Piece {
     pub(super) files: Vec<Option<u32>>,
     /// Some of its documents are claims.
     pub(super) has_claims: bool,
+    /// Of each block, sessions among which those of its documents are.
+    pub(super) spans: Vec<Range<u32>>,
 }
 
 /// How many kinds of documents are compared with their own kind's mean length.
@@ -94,6 +96,7 @@ impl View {
                 hidden: Vec::new(),
                 files: vec![None; part.runs().len()],
                 has_claims: false,
+                spans: Vec::new(),
             }
         };
         let mut pieces: Vec<Piece> = parts.iter().map(empty).collect();
@@ -147,6 +150,7 @@ impl View {
         }
         for piece in &mut pieces {
             piece.hidden = hidden(&piece.sessions);
+            piece.spans = piece.sessions.chunks(BLOCK).map(span).collect();
         }
         let sessions = [0, 1].map(|class| {
             let lengths = session_lengths.iter().filter(|(_, of)| *of == class).map(|(length, _)| length);
@@ -203,6 +207,13 @@ pub(super) fn run_of(part: &Part, document: u32) -> Option<usize> {
 fn run_at(parts: &[Part], at: RunAt) -> Option<(&Part, &Run)> {
     let part = parts.get(at.part as usize)?;
     Some((part, part.runs().get(at.run as usize)?))
+}
+
+/// From the lowest to the highest session of these.
+fn span(sessions: &[u32]) -> Range<u32> {
+    let seen = || sessions.iter().copied().filter(|session| *session != HIDDEN);
+    let lowest = seen().min().unwrap_or(0);
+    lowest..seen().max().map_or(lowest, |highest| highest + 1)
 }
 
 fn hidden(sessions: &[u32]) -> Vec<Range<u32>> {
