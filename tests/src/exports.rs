@@ -465,7 +465,7 @@ fn iso(seconds: u64) -> String {
 }
 
 /// Numbers that look random and are the same everywhere (SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 const ONSETS: [&str; 16] = ["b", "br", "d", "f", "g", "k", "kl", "l", "m", "n", "p", "r", "s", "st", "t", "v"];
 const VOWELS: [&str; 8] = ["a", "e", "i", "o", "u", "ea", "ou", "ie"];
@@ -494,11 +494,11 @@ const CHINESE: [&str; 16] = [
 ];
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -507,7 +507,7 @@ impl Random {
     }
 
     /// 0 to `n` - 1.
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
 

@@ -4,6 +4,7 @@
 
 pub mod built;
 pub mod conformance;
+pub mod corpus;
 pub mod crash;
 pub mod deviations;
 pub mod edits;

@@ -138,7 +138,7 @@ fn run(binary: &Path, home: &Path, format: Format, export: &Path) -> Result<Ran,
 }
 
 /// The most memory that a process has had so far, in MiB, where the system tells (Linux).
-fn highest(process: u32) -> Option<f64> {
+pub fn highest(process: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

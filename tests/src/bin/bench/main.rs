@@ -11,6 +11,7 @@
 //! | `import` | exports taken in: speed and memory, against their size |
 //! | `promote` | vouching for a record, against the length of its archive |
 //! | `update` | updates of topics, against the blocks of the workspace |
+//! | `search` | queries and what they need, beside other programs, against the messages there are |
 //! | `shipped` | sizes of the components, the command as a process |
 //!
 //! A further module has its `BENCHMARKS` and a line in [`AREAS`].
@@ -21,6 +22,7 @@ mod line;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod medium;
 mod promote;
+mod search;
 mod shipped;
 mod store;
 mod update;
@@ -30,6 +32,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
+use recollex_tests::corpus::Corpus;
 
 use line::Line;
 
@@ -43,6 +46,9 @@ struct Arguments {
     /// Only benchmarks whose names begin so.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Print so many messages of the corpus of `search` instead, and its queries, as JSON Lines.
+    #[arg(long, value_name = "MESSAGES", conflicts_with = "names")]
+    corpus: Option<u64>,
 }
 
 /// The lines of a benchmark: one, or several that one preparation serves, whose names begin with the benchmark's.
@@ -61,18 +67,20 @@ const AREAS: &[&[Benchmark]] = &[
     import::BENCHMARKS,
     promote::BENCHMARKS,
     update::BENCHMARKS,
+    search::BENCHMARKS,
     shipped::BENCHMARKS,
 ];
 
 fn main() -> ExitCode {
-    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        let mut arguments = std::env::args().skip(1);
-        if arguments.next().as_deref() == Some(medium::CHILD) {
-            return end(medium::child(&arguments.collect::<Vec<_>>()));
-        }
-    }
-    end(run(&Arguments::parse().names))
+    let mut arguments = std::env::args().skip(1);
+    let first = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    end(match first.as_deref() {
+        #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+        Some(medium::CHILD) => medium::child(&rest),
+        Some(search::CHILD) => search::child(&rest),
+        _ => run(&Arguments::parse()),
+    })
 }
 
 fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
@@ -86,7 +94,12 @@ fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-fn run(names: &[String]) -> Result<(), Box<dyn Error>> {
+fn run(Arguments { names, corpus }: &Arguments) -> Result<(), Box<dyn Error>> {
+    if let Some(messages) = corpus {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        Corpus::new().write(*messages, search::QUERIES, &mut out)?;
+        return Ok(out.flush()?);
+    }
     let all = || AREAS.iter().flat_map(|area| area.iter());
     let wanted = |benchmark: &str| names.is_empty() || names.iter().any(|name| benchmark.starts_with(name.as_str()));
     let chosen: Vec<&Benchmark> = all().filter(|(name, _)| wanted(name)).collect();

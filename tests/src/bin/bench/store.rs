@@ -132,7 +132,8 @@ fn commit_files(name: &'static str) -> Measured {
     ])
 }
 
-fn walk(store: &Directory) -> Done<()> {
+/// Lists all files of the tree.
+pub fn walk(store: &Directory) -> Done<()> {
     let mut cursor = None;
     loop {
         cursor = store.entries(Area::Tree, "", cursor.as_deref(), 0)?.next;
