@@ -197,11 +197,13 @@ fn line_ends_of_any_kind_and_marks_before_the_text() {
     let why = ground.session.why(&repaired.block_ids[0].id).unwrap();
     assert_eq!(why.text, odd);
 
-    // A mark of the byte order makes words of the heading behind it: it is taken away.
+    // A mark of the byte order makes words of the heading behind it; it goes.
     ground.write("topics/bom.md", format!("\u{feff}# Notes\n\n{}", written("Marked.", "2026-01-02", "e1")));
+    assert!(ground.findings().contains(&("topics/bom.md".to_owned(), 1, "byte-order-mark".to_owned())));
     let repaired = ground.session.repair(false).unwrap();
     assert!(ground.read("topics/bom.md").starts_with("# Notes\n\nMarked.[^e-"));
     assert_eq!(ground.session.why(&repaired.block_ids[0].id).unwrap().text, "Marked.");
+    assert_eq!(ground.session.why(&repaired.block_ids[0].id).unwrap().headings, ["Notes"]);
     assert_eq!(ground.findings(), []);
     others_go_on(&mut ground);
     ground.assert_views_are_whole("with a mark");

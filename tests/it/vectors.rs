@@ -66,7 +66,17 @@ fn wasm() {
 
 #[test]
 fn component() {
-    let ran = ["derived", "frames_write", "inspect", "promote", "topics_validate", "unpaired_archive", "update"];
+    let ran = [
+        "derived",
+        "frames_write",
+        "inspect",
+        "promote",
+        "references",
+        "structure",
+        "topics_validate",
+        "unpaired_archive",
+        "update",
+    ];
     passes(EngineName::Component, &ran);
 }
 

@@ -23,7 +23,7 @@ mod legacy_parse;
 mod markers;
 mod markers_suffix;
 pub mod promote;
-mod references;
+pub mod references;
 mod structure;
 mod topics_parse;
 mod topics_validate;

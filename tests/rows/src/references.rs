@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::archives::Archives;
 use crate::{Input, Malformed, Observed, Outcome};
 
-const WORKSPACE: &str = "w-0a1b2c3d";
+/// What the workspace of every row is called.
+pub const WORKSPACE: &str = "w-0a1b2c3d";
 /// How many sentences the long block of the rows' workspace has.
 const SENTENCES: usize = 200;
 
@@ -50,7 +51,8 @@ pub(crate) fn observe(input: &Input<'_>) -> Observed {
 }
 
 /// What rows without files are about.
-fn workspace() -> BTreeMap<String, String> {
+#[must_use]
+pub fn workspace() -> BTreeMap<String, String> {
     let note = |text: &str, id: &str| format!("{text}[^e] ^{id}\n\n[^e]: Time: `2026-01-02`; Sources: [one](D1:1)\n");
     let long = "Long fact. ".repeat(SENTENCES);
     BTreeMap::from([

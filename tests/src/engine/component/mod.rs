@@ -213,6 +213,8 @@ impl Engine for Component {
             "topics_validate" => self.validate(&Input::new(input)).map_err(|error| error.to_string()),
             "derived" => self.derive(&Input::new(input)).map_err(|error| error.to_string()),
             "inspect" => self.inspect(&Input::new(input)).map_err(|error| error.to_string()),
+            "structure" => self.list_blocks(&Input::new(input)).map_err(|error| error.to_string()),
+            "references" => self.refer(&Input::new(input)).map_err(|error| error.to_string()),
             _ => Ok(Outcome::not_here("no behaviour of the component, or not yet")),
         }
     }

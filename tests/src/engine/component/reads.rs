@@ -1,11 +1,11 @@
-//! Rows of `inspect.jsonl`: reads of a workspace through the contract.
+//! Rows of `inspect.jsonl`, `structure.jsonl` and `references.jsonl`: reads of a workspace through the contract.
 //!
 //! How a tool words an answer or a refusal is the host's; what is read, and that something cannot be, is the component's.
 
 use recollex::types::Tier;
-use recollex::workspace::{Excerpt, GrepQuery};
+use recollex::workspace::{BlockReference, Excerpt, GrepQuery};
 use recollex::{OpenOptions, Session};
-use recollex_test_rows::{Input, Outcome, inspect};
+use recollex_test_rows::{Input, Outcome, inspect, references};
 use serde_json::{Value, json};
 
 use super::files::{scratch, write};
@@ -34,6 +34,78 @@ impl Component {
             "grep" => grep(&mut session, input),
             "list_files" => list(&mut session, input),
             _ => Ok(Outcome::not_here(WORDED)),
+        }
+    }
+
+    /// Blocks of all topics, in pages of one, as rows have them in one text.
+    pub(super) fn list_blocks(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let directory = scratch()?;
+        let root = directory.path().join("workspace");
+        write(&root, &input.field("files")?)?;
+        let mut session = self.open(&root)?;
+        let (mut text, mut topic, mut cursor) = (String::new(), String::new(), None);
+        loop {
+            let page = session
+                .structure("", "", cursor.as_deref(), 1)
+                .map_err(|error| RowError::Host { doing: "structure", error })?;
+            for block in page.blocks {
+                if block.path != topic {
+                    text.push_str(&format!("{}\n", block.path));
+                    topic = block.path;
+                }
+                text.push_str(&format!("    ^{}  [{}]  {}\n", block.id, block.headings.join(" / "), block.text));
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let text = text.trim_end();
+        Ok(Outcome::Shown(if text.is_empty() { "(empty workspace)" } else { text }.into()))
+    }
+
+    /// Blocks that another program refers to.
+    pub(super) fn refer(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let op = input.field("op")?.text()?;
+        if op == "list" {
+            return Ok(Outcome::not_here("what may be referred to is listed by structure"));
+        }
+        let given = input.field("refs")?;
+        let text = |given: &Value, name: &str| given[name].as_str().map(str::to_owned);
+        let reference = |given: &Value| {
+            Some(BlockReference { workspace: text(given, "workspace_id")?, block: text(given, "memory_id")? })
+        };
+        let refs: Option<Vec<BlockReference>> = match given.value() {
+            Value::Null => Some(Vec::new()),
+            Value::Array(refs) => refs.iter().map(reference).collect(),
+            _ => None,
+        };
+        let Some(refs) = refs else { return Ok(Outcome::not_here(NO_SUCH_PARAMETER)) };
+        let directory = scratch()?;
+        let root = directory.path().join("workspace");
+        let mut files = references::workspace();
+        files.insert(".scriptorium/workspace-id".to_owned(), format!("{}\n", references::WORKSPACE));
+        write(&root, &Input::new(&json!(files)))?;
+        let most = number(input, "max_chars")?.map_or(0, |most| u32::try_from(most).unwrap_or(0));
+        match self.open(&root)?.references(&refs, most) {
+            Ok(found) if op == "render_context" => Ok(Outcome::Shown(found.prompt.into())),
+            Ok(found) => {
+                let block = |block: &recollex::workspace::ReferencedBlock| {
+                    json!({
+                        "workspace_id": references::WORKSPACE,
+                        "memory_id": block.block,
+                        "topic_path": block.path.strip_prefix("topics/"),
+                        "content": block.text,
+                        "when": block.time,
+                    })
+                };
+                Ok(Outcome::Shown(found.blocks.iter().map(block).collect::<Vec<_>>().into()))
+            }
+            // The observed program has no code for what it refuses.
+            Err(error @ recollex::Error::Memory(_)) => {
+                Ok(Outcome::Shown(json!({"error": {"code": "error", "refusal": error.code()}})))
+            }
+            Err(error) => Err(RowError::Host { doing: "references", error }),
         }
     }
 }
