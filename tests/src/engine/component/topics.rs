@@ -167,10 +167,8 @@ impl Component {
         let after = snapshot(&root)?;
         honest(&updated, &before, &after)?;
         let files = without_sources(&after);
-        // What is laid into the directory is there: an id that nobody had given stays, which a request is given another for, and
-        // so does a topic that says nothing.
-        let says_nothing = |(path, text): (&&str, &Option<&str>)| text.is_some() && !files.contains_key(*path);
-        if mode == "hand_edit" && names_nothing_new(&edit, &before) && !edit.iter().any(says_nothing) {
+        // What is laid into the directory is there: an id that nobody had given stays, which a request is given another for.
+        if mode == "hand_edit" && names_nothing_new(&edit, &before) {
             self.same_by_hand(input, &edit, &files)?;
         }
         let topics = changed(&before, &after).into_iter().map(|(path, _)| path).chain(removed(&before, &after));
