@@ -98,7 +98,16 @@ fn the_index_follows_every_kind_of_change() {
 #[test]
 fn what_a_claim_rests_on_decides_what_it_is_worth() {
     let home = home();
-    update(&home, "Someone gives away free rope.", "p/t/3").exits(0);
+    // No request may say it, so somebody writes it by hand.
+    assert_eq!(update(&home, "Someone gives away free rope.", "p/t/3").code, 6);
+    let pending = search(&home, &["free", "--kind", "source"])[0].clone();
+    assert_eq!(pending["id"], "p/t/3");
+    let (path, anchor) = (pending["path"].as_str().unwrap(), pending["anchor"].as_str().unwrap());
+    let topic = home.workspace().join("topics/boat.md");
+    let text = std::fs::read_to_string(&topic).unwrap();
+    let claim = "Someone gives away free rope.[^e-0123456789] ^k3x9q2ab";
+    let footnote = format!("[^e-0123456789]: Time: `2026-05-05`; Sources: [Eve](../{path}#{anchor})");
+    std::fs::write(&topic, format!("{text}\n{claim}\n\n{footnote}\n")).unwrap();
     let trust = || search(&home, &["rope", "--kind", "topic"])[0]["trust"].clone();
     assert_eq!(trust(), "pending");
     home.run(&["promote", "p/t/3", "--yes"]).exits(0);

@@ -56,8 +56,7 @@ pub(crate) struct Utterance<'a> {
 /// none of that.
 pub(crate) fn spoken(id: &str, utterance: Utterance<'_>, zone: &Zone) -> Result<NewRecord, SkipReason> {
     let mut record = NewRecord::default();
-    let id = message_part(id).ok_or(SkipReason::NoId)?;
-    fill(&mut record, turn(utterance, zone)?, &id, Trust::Trusted);
+    fill(&mut record, turn(utterance, zone)?, &message_part(id).unwrap_or_default(), Trust::Trusted);
     Ok(record)
 }
 
@@ -130,5 +129,23 @@ fn vouched(about: Option<Raw<'_>>, is_older: bool) -> Result<Vouched, SkipReason
         }
         _ if is_older => Ok(Vouched { speaker_id: owned(id), speaker_display: owned(display), ..Vouched::default() }),
         _ => Err(SkipReason::NoAuthority),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::value::document;
+
+    #[test]
+    fn a_turn_and_an_import_of_it_are_one_record() {
+        for id in ["m 1", "[a]", "%b", "\u{202e}"] {
+            let json = format!(r#"{{"id":"{id}","role":"user","output":"x"}}"#);
+            let raw = document(&json).unwrap();
+            let [role, content] = fields(raw, ["role", "output"]).unwrap();
+            let utterance = Utterance { time: None, role, content, about: None };
+            let record = spoken(id, utterance, &Zone::utc()).unwrap();
+            assert_eq!(Some(record.id), id_part(fields(raw, ["id"]).unwrap()[0], Part::Message), "{id}");
+        }
     }
 }
