@@ -134,9 +134,9 @@ impl Corpus {
     }
 }
 
-/// Of a message, or of a query.
+/// Of a message, or of a query. The seed is mixed: those of neighbours would give the same numbers, one later.
 fn random(number: u64, stream: u64) -> Random {
-    Random::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream << 56)
+    Random::new(Random::new(number ^ (stream << 56)).next())
 }
 
 fn name(thread: u64) -> Option<&'static str> {
@@ -186,11 +186,15 @@ mod tests {
         let message = corpus.message(1_000_001);
         assert_eq!((message.thread.as_str(), message.id.as_str(), message.ordinal), ("t5000", "m1", 1));
         assert_eq!((message.role, message.speaker), ("assistant", None));
-        assert_eq!(message.time, "2023-10-11T05:54:57+00:00");
+        assert_eq!(message.time, "2023-10-11T04:54:57+00:00");
         assert_eq!(corpus.message(400).speaker, Some("Chidi"));
         let mut lines = Vec::new();
         corpus.write(2, 1, &mut lines).unwrap();
-        assert_eq!(String::from_utf8(lines).unwrap(), "");
+        let lines = String::from_utf8(lines).unwrap();
+        let mut lines = lines.lines().skip(1);
+        let second = r#"{"id":"t0/m1","speaker":null,"text":"robek nuhak fadak habak babak vilak."}"#;
+        assert_eq!(lines.next(), Some(second));
+        assert_eq!(lines.next(), Some(r#"{"query":"When did Ada say fadak habak babak?"}"#));
     }
 
     #[test]
