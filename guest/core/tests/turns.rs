@@ -1,8 +1,12 @@
 //! Sessions by example: what is wrong with them, what they owe, what topics and archives say of that.
 
+mod import_support;
+
+use import_support::{fixture, options, take_files};
 use recollex_core::digest::FileHasher;
 use recollex_core::ids::{SourceId, TopicPath, WorkspaceId};
-use recollex_core::source::{Limits, Predecessor};
+use recollex_core::import::Format;
+use recollex_core::source::{Limits, NewRecord, Predecessor, Trust};
 use recollex_core::table::{TopicNote, TopicTable};
 use recollex_core::time::{Instant, Zone};
 use recollex_core::topic::Sources;
@@ -131,6 +135,54 @@ fn what_no_archive_takes_is_told_and_the_rest_goes_on() {
     // What is left out passes on what it comes behind.
     assert_eq!(turns[1].record.after, Predecessor::Record("a".into()));
     assert_eq!((turns[1].record.ordinal, turns[2].record.ordinal), (2, 3));
+}
+
+/// What was imported before it was written is known again, whatever the ids are.
+#[test]
+fn the_record_of_a_turn_is_what_an_import_makes_of_it() {
+    let history = "openprogram/local_42/history";
+    let mut files: Vec<(String, Vec<u8>)> = [
+        "0000-u-u1",
+        "0001-l-a1",
+        "0002-c-t1",
+        "0003-u-u2",
+        "0004-u-u3",
+        "0005-u-u4",
+        "0006-u-u5",
+        "0007-l-a2",
+        "0008-u-r1",
+        "0009-u-u6",
+        "0010-u-e1",
+        "0011-u-u7",
+        "0012-u-bad",
+    ]
+    .iter()
+    .map(|name| (format!("local_42/history/{name}.json"), fixture(&format!("{history}/{name}.json"))))
+    .collect();
+    for (number, id) in
+        ["odd [id]", "a/b", "%41", "你", "\u{1}", "x"].iter().chain([&*"y".repeat(2000)].iter()).enumerate()
+    {
+        let node =
+            json!({"id": id, "seq": 20 + number, "role": "user", "output": format!("I am {number}."), "metadata": {}});
+        files.push((format!("local_42/history/{number}.json"), node.to_string().into_bytes()));
+    }
+    let taken = take_files(
+        recollex_core::import::Options { trust: Trust::Trusted, ..options(Format::OpenProgram) },
+        &Limits::default(),
+        &files,
+        1000,
+    );
+    let mut reader = SessionReader::new("openprogram", "local_42", &Zone::utc(), &Limits::default());
+    files.iter().for_each(|(name, bytes)| reader.file(name, bytes));
+    let session = reader.finish(&Heads::default());
+    let alike = |record: &NewRecord| NewRecord { ordinal: 0, after: Predecessor::Before, ..record.clone() };
+    let by_id = |records: Vec<NewRecord>| -> BTreeMap<String, NewRecord> {
+        records.into_iter().map(|record| (record.id.clone(), record)).collect()
+    };
+    let imported = by_id(taken.iter().flat_map(|one| &one.records).map(|one| alike(&one.record)).collect());
+    let turns = by_id(session.turns().map(|turn| alike(turn.record)).collect());
+    assert_eq!(turns.len(), 6 + 7);
+    assert_eq!(turns, imported);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Values of an export, taken out of JSON one by one, borrowed where possible.
 //!
-//! Knows JSON. Must not know any format; [`crate::turns`] reads nodes with it too. A value of another kind than is asked for is as good as absent: exports change
-//! without notice, and a field of a new shape must not cost a conversation.
+//! Knows JSON. Must not know any format; [`crate::turns`] reads nodes with it too. A value of another kind than is asked for is
+//! as good as absent: exports change without notice, and a field of a new shape must not cost a conversation.
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

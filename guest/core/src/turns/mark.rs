@@ -4,7 +4,7 @@
 //! which order, stays. Knows JSON and one key; what is marked, and when, is decided elsewhere. Nothing but the mark is
 //! touched, so neither is a session's time of change.
 
-use super::node::MARK_KEY;
+use super::node::{MARK_KEY, id_of};
 use crate::ids::WorkspaceId;
 use crate::import::value::{Raw, entries, name};
 use crate::text::json_string;
@@ -76,7 +76,7 @@ struct Object<'a> {
 pub fn mark_node(bytes: &[u8], id: &str, workspace: WorkspaceId) -> Result<Option<MarkSplice>, MarkError> {
     let text = core::str::from_utf8(bytes).map_err(|_| MarkError::NotANode)?;
     let node: &RawValue = serde_json::from_str(text).map_err(|_| MarkError::NotANode)?;
-    if name(object(text, node, "id")?.found).is_none_or(|found| found != id) {
+    if id_of(object(text, node, "id")?.found).is_none_or(|found| found != id) {
         return Err(MarkError::OtherNode);
     }
     let mark = json_string(&workspace.to_string());

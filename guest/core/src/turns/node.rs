@@ -13,8 +13,8 @@
 //! Knows JSON and these keys. Must not know other nodes.
 
 use super::fault::SessionFaultCode;
-use crate::import::value::{Raw, fields, is_absent, items, name, number};
-use crate::import::{SkipReason, Utterance, spoken};
+use crate::import::value::{Raw, fields, is_absent, items, literal, name, number};
+use crate::import::{SkipReason, Utterance, message_part, spoken};
 use crate::source::NewRecord;
 use crate::time::Zone;
 use core::fmt;
@@ -144,9 +144,14 @@ pub(super) fn read(bytes: &[u8], place: Place, zone: &Zone) -> Result<Entry, NoE
     if id.is_none() && (mark.is_some() || nodes.is_some()) {
         return mark_of(mark, nodes).ok_or_else(|| NoEntry::new(SessionFaultCode::BadMarkLine, ""));
     }
-    let id = name(id).ok_or_else(|| NoEntry::new(SessionFaultCode::NodeWithoutId, ""))?.into_owned();
+    let Some(id) = id_of(id) else {
+        return Err(match name(id) {
+            Some(_) => malformed("its id has half of a surrogate pair, which no text can hold"),
+            None => NoEntry::new(SessionFaultCode::NodeWithoutId, ""),
+        });
+    };
     let of_this = |fault: NoEntry| NoEntry { node: Some(id.clone()), ..fault };
-    if !is_absent(predecessor) && name(predecessor).is_none() && predecessor.is_none_or(|raw| raw.get() != "\"\"") {
+    if !is_absent(predecessor) && id_of(predecessor).is_none() && predecessor.is_none_or(|raw| raw.get() != "\"\"") {
         return Err(of_this(malformed("predecessor is no id")));
     }
     let marked = match metadata.filter(|metadata| metadata.get() != "null") {
@@ -164,12 +169,13 @@ pub(super) fn read(bytes: &[u8], place: Place, zone: &Zone) -> Result<Entry, NoE
         content: output.or(content),
         about: if is_line { Some(raw) } else { metadata },
     };
-    let turn = spoken(&id, utterance, zone).map(Box::new).map_err(NoTurn::LeftOut);
+    let part = message_part(&id).unwrap_or_default();
+    let turn = spoken(&part, utterance, zone).map(Box::new).map_err(NoTurn::LeftOut);
     if turn == Err(NoTurn::LeftOut(SkipReason::Malformed)) {
         return Err(of_this(malformed("a key twice")));
     }
     Ok(Entry::Node(Node {
-        predecessor: name(predecessor).map(Cow::into_owned),
+        predecessor: id_of(predecessor),
         marks: [marked, mark].into_iter().filter_map(name).map(Cow::into_owned).collect(),
         // The cast saturates.
         rank: seq.and_then(number).map(|seq| seq as i64),
@@ -177,6 +183,14 @@ pub(super) fn read(bytes: &[u8], place: Place, zone: &Zone) -> Result<Entry, NoE
         place,
         turn,
     }))
+}
+
+/// An id: a text that is not empty, as it is. Of two ids that differ no two are taken for one, so one with half of a surrogate
+/// pair is none.
+pub(super) fn id_of(raw: Option<Raw<'_>>) -> Option<String> {
+    let literal = literal(raw?)?;
+    let text = core::str::from_utf8(literal.bytes()).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Whether JSON is wrong only because it ends. Within a number the parser says that the number is wrong.
@@ -191,8 +205,8 @@ fn mark_of(workspace: Option<Raw<'_>>, nodes: Option<Raw<'_>>) -> Option<Entry> 
     let mut found = Vec::new();
     let mut sound = true;
     items(nodes?, &mut |node| {
-        match name(Some(node)) {
-            Some(id) => found.push(id.into_owned()),
+        match id_of(Some(node)) {
+            Some(id) => found.push(id),
             None => sound = false,
         }
         true
@@ -267,6 +281,8 @@ mod tests {
             "{\"id\":\"a\",\"metadata\":\"x\"}",
             "{\"id\":\"a\",\"metadata\":{\"memory_written_scriptorium\":1,\"memory_written_scriptorium\":2}}",
             "{\"id\":\"a\",\"predecessor\":7}",
+            "{\"id\":\"\\ud800\",\"role\":\"user\",\"content\":\"x\"}",
+            "{\"id\":\"a\",\"predecessor\":\"x\\udc00\"}",
             "{\"id\":\"a\",\"role\":\"user\",\"content\":\"x\",\"display\":1,\"display\":2}",
             "not json",
         ] {

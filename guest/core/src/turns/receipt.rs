@@ -3,9 +3,10 @@
 //! Topics come before marks. Whoever dies between the two has written turns that nothing marks; the receipt, which is part of
 //! the commit of the topics, says which. The next one marks them and does not write them again.
 
+use super::node::id_of;
 use super::session::Session;
 use crate::ids::WorkspaceId;
-use crate::import::value::{document, fields, items, name};
+use crate::import::value::{document, fields, items};
 use crate::text::json_string;
 use std::collections::BTreeSet;
 
@@ -93,13 +94,13 @@ fn receipt(line: &str) -> Option<Receipt> {
     let mut found = Vec::new();
     let mut sound = true;
     items(nodes?, &mut |node| {
-        match name(Some(node)) {
-            Some(id) => found.push(id.into_owned()),
+        match id_of(Some(node)) {
+            Some(id) => found.push(id),
             None => sound = false,
         }
         true
     })?;
-    sound.then_some(Receipt { session: name(session)?.into_owned(), nodes: found })
+    sound.then_some(Receipt { session: id_of(session)?, nodes: found })
 }
 
 #[cfg(test)]
