@@ -377,10 +377,10 @@ fn a_pipe_is_not_waited_for_by_its_name() {
 #[test]
 fn a_file_that_may_not_get_longer_is_a_limit() {
     let home = Home::with_conversation();
-    let long = turn("m7", &"The keel bolts are wasted. ".repeat(4000), "Ada");
+    let long = turn("m7", &"The keel bolts are wasted. ".repeat(400_000), "Ada");
     fs::write(home.path("turns.jsonl"), long).unwrap();
     let mut command = Command::new("/bin/sh");
-    let script = r#"ulimit -f 20; exec "$0" archive --provider p --thread t --json "$1""#;
+    let script = r#"ulimit -f 16384; exec "$0" archive --provider p --thread t --json "$1""#;
     command.args(["-c", script, env!("CARGO_BIN_EXE_recollex")]).arg(home.path("turns.jsonl"));
     for (name, value) in home.command(&[]).get_envs() {
         command.env(name, value.unwrap());

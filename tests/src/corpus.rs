@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::exports::Random;
+use crate::exports::{Random, utc};
 
 /// Different words.
 const WORDS: u64 = 100_000;
@@ -22,7 +22,7 @@ const LENGTHS: (u64, u64) = (4, 40);
 pub const THREAD: u64 = 200;
 /// Seconds from a message to the next.
 const PAUSE: u64 = 97;
-const BEGIN: i64 = 1_600_000_000;
+const BEGIN: u64 = 1_600_000_000;
 const NAMES: [&str; 16] = [
     "Ada", "Boris", "Chidi", "Dagny", "Emre", "Farah", "Goro", "Hilde", "Ines", "Jun", "Kofi", "Leila", "Milo",
     "Nadia", "Otto", "Petra",
@@ -161,17 +161,7 @@ fn word(rank: usize) -> String {
 }
 
 fn time(number: u64) -> String {
-    let seconds = i64::try_from(number * PAUSE).unwrap_or(0);
-    let (days, rest) = ((BEGIN + seconds) / 86_400, (BEGIN + seconds) % 86_400);
-    // Days to a date, in years that begin in March, from 0000-03-01 on.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let (day, late) = (of_year - (153 * month + 2) / 5 + 1, i64::from(month >= 10));
-    let (year, month) = (era * 400 + year + late, month + 3 - 12 * late);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}+00:00", rest / 3_600, rest / 60 % 60, rest % 60)
+    utc(BEGIN + number * PAUSE, "%Y-%m-%dT%H:%M:%S+00:00")
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// The form of an export.
@@ -449,19 +450,15 @@ fn fraction(seconds: u64) -> f64 {
     seconds as f64 + 0.123_456
 }
 
-/// `2026-05-04T18:00:00.000000Z`; the calendar from days by counting in eras of 400 years.
+/// `2026-05-04T18:00:00.000000Z`
 fn iso(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // March is the first month, so that the day which comes every four years is the last of its year.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carried) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year + era * 400 + carried;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.000000Z", rest / 3_600, rest / 60 % 60, rest % 60)
+    utc(seconds, "%Y-%m-%dT%H:%M:%S.000000Z")
+}
+
+/// Seconds since 1970, in UTC.
+pub(crate) fn utc(seconds: u64, format: &str) -> String {
+    let second = i64::try_from(seconds).ok().and_then(|second| Timestamp::from_second(second).ok());
+    second.map(|at| at.strftime(format).to_string()).unwrap_or_default()
 }
 
 /// Numbers that look random and are the same everywhere (SplitMix64).

@@ -201,8 +201,8 @@ pub enum Verb {
     /// Serve memory to an assistant that speaks the Model Context Protocol
     ///
     /// Reads requests from stdin and answers on stdout until the client goes away; everything else is said on stderr. The tools
-    /// only read: `memory_search`, `memory_get`, `memory_browse`, `memory_grep`, `memory_status`. A client is told to run
-    /// `recollex mcp --workspace DIR`; with `--tier paired` it sees what somebody else than the owner may see.
+    /// only read: `memory_search`, `memory_recall`, `memory_get`, `memory_browse`, `memory_grep`, `memory_status`. A client is
+    /// told to run `recollex mcp --workspace DIR`; with `--tier paired` it sees what somebody else than the owner may see.
     #[cfg(feature = "mcp")]
     Mcp,
     /// Copy the workspace to one file, as it is at one moment
