@@ -65,7 +65,9 @@ fn a_client_that_is_not_ours_reads_memory() {
     assert_eq!(record["record"]["id"], ids(&first)[0]);
     let (page, rest) = (answer("page"), answer("rest"));
     assert_eq!((page["lines"].as_array().unwrap().len(), &page["truncated"]), (3, &json!(true)));
-    assert_eq!(page["lines"][2]["number"].as_u64().unwrap() + 1, rest["lines"][0]["number"].as_u64().unwrap());
+    // What is not shown of an archive has numbers too.
+    assert_eq!(page["cursor"], rest["lines"][0]["number"].to_string());
+    assert!(page["lines"][2]["number"].as_u64() < rest["lines"][0]["number"].as_u64(), "{page} {rest}");
     assert!(answer("browse")["files"].as_array().is_some_and(|files| !files.is_empty()));
     let grep = answer("grep");
     assert!(grep["total"].as_u64() > Some(1) && grep["truncated"] == true, "{grep}");
