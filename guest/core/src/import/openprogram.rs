@@ -53,7 +53,7 @@ pub(crate) struct Utterance<'a> {
 }
 
 /// What a person said or the assistant answered, as the record it becomes: all but provider, thread and place. Or why it is
-/// none of that. `id` is the message's part of its source id.
+/// none of that. `id` is the node's; the record's is the part that an import makes of it.
 pub(crate) fn spoken(id: &str, utterance: Utterance<'_>, zone: &Zone) -> Result<NewRecord, SkipReason> {
     let mut record = NewRecord::default();
     fill(&mut record, turn(utterance, zone)?, &message_part(id).unwrap_or_default(), Trust::Trusted);

@@ -14,7 +14,7 @@
 
 use super::fault::SessionFaultCode;
 use crate::import::value::{Raw, fields, is_absent, items, literal, name, number};
-use crate::import::{SkipReason, Utterance, message_part, spoken};
+use crate::import::{SkipReason, Utterance, spoken};
 use crate::source::NewRecord;
 use crate::time::Zone;
 use core::fmt;
@@ -169,8 +169,7 @@ pub(super) fn read(bytes: &[u8], place: Place, zone: &Zone) -> Result<Entry, NoE
         content: output.or(content),
         about: if is_line { Some(raw) } else { metadata },
     };
-    let part = message_part(&id).unwrap_or_default();
-    let turn = spoken(&part, utterance, zone).map(Box::new).map_err(NoTurn::LeftOut);
+    let turn = spoken(&id, utterance, zone).map(Box::new).map_err(NoTurn::LeftOut);
     if turn == Err(NoTurn::LeftOut(SkipReason::Malformed)) {
         return Err(of_this(malformed("a key twice")));
     }
