@@ -77,7 +77,7 @@ fn a_client_that_is_not_ours_reads_memory() {
     // An error says what is wrong and never looks like an empty answer.
     for (what, code) in [
         ("backwards", "INVALID_ARGUMENT"),
-        ("absent", "NOT_FOUND"),
+        ("absent", "MEMORY_NOT_FOUND"),
         ("unknown", "INVALID_ARGUMENT"),
         ("both", "INVALID_ARGUMENT"),
     ] {
