@@ -1,4 +1,4 @@
-//! Every function of a session is a verb of core's table, and the shipped component asks that table.
+//! Every function of a session is a verb of core's table, turns are one, and the shipped component asks that table.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,21 @@ use wit_parser::FunctionKind;
 
 use crate::support::contract;
 
-/// The functions of `resource session` in `wit/workspace.wit`, without the one that makes it.
+/// The functions of `resource session` in `wit/workspace.wit`, without the one that makes it; and `turns`, which stands for all that
+/// is asked of a session by `wit/turns.wit`.
 pub fn session_functions() -> BTreeSet<String> {
     let (resolve, package) = contract();
     let workspace = &resolve.interfaces[resolve.packages[package].interfaces["workspace"]];
     let session = workspace.types["session"];
-    let functions: BTreeSet<String> = workspace
+    let mut functions: BTreeSet<String> = workspace
         .functions
         .values()
         .filter(|function| matches!(function.kind, FunctionKind::Method(resource) if resource == session))
         .map(|function| function.item_name().to_owned())
         .collect();
     assert!(functions.contains("archive"), "{functions:?}: this test no longer sees what it should");
+    assert!(resolve.packages[package].interfaces.contains_key("turns"));
+    functions.insert("turns".to_owned());
     functions
 }
 

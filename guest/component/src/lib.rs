@@ -33,6 +33,7 @@ mod survey;
 mod topics;
 mod tree;
 mod troubles;
+mod turns;
 mod unpaired;
 mod update;
 mod view;

@@ -27,7 +27,7 @@ pub(crate) fn promote(session: &Session, id: &str) -> Result<wit::Promotion, wit
     let planned = || {
         let Look { archive, needed } = look(&source, &limits, &mut files)?;
         let changes = match &needed {
-            Some((vouched, log)) => changes(&archive, vouched, log, &promoter.audit_line(vouched, clock::now())),
+            Some((vouched, log)) => changes(&archive, vouched, log, &promoter.audit_line(vouched, clock::seconds())),
             None => Vec::new(),
         };
         Ok(Planned { changes, note: "one record".to_owned(), basis: Look { archive, needed } })

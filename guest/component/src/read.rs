@@ -304,7 +304,11 @@ pub(crate) fn in_table(
 }
 
 /// Hands frames on until `more` says no, and reads no further. Whether the archive is damaged, if it was read to its end.
-fn scan(entry: &Entry, limits: &Limits, mut more: impl FnMut(&FrameRef<'_>) -> bool) -> Result<bool, wit::Error> {
+pub(crate) fn scan(
+    entry: &Entry,
+    limits: &Limits,
+    mut more: impl FnMut(&FrameRef<'_>) -> bool,
+) -> Result<bool, wit::Error> {
     let wanted = Cell::new(true);
     let mut sink = |frame: &FrameRef<'_>| {
         if wanted.get() {

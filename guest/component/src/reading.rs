@@ -253,7 +253,7 @@ fn is_below(prefix: &str, path: &str) -> bool {
 }
 
 /// The topics, as far as the table knows them. What is hidden from the caller is in it.
-fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
+pub(crate) fn known(session: &Session, view: &View) -> Result<Topics, wit::Error> {
     let failed = |error| convert::store_error(error, Some("topics"));
     let entries = tree::list(Area::Tree, "topics").or_else(|error| match error {
         StoreError::NotFound => Ok(Vec::new()),

@@ -24,7 +24,7 @@ pub(crate) fn archive(session: &Session, message: wit::UnpairedMessage) -> Resul
     let mut files = session.files();
     let plan = keep::keep(session, &batch, "archive-unpaired", &mut files, |_| {
         let (quota, expect) = quota()?;
-        let quota = quota.accept(clock::now(), &limits).map_err(|problem| refused(vec![problem]))?;
+        let quota = quota.accept(clock::seconds(), &limits).map_err(|problem| refused(vec![problem]))?;
         room(&channel, text, &limits)?;
         let path = Quota::PATH.to_owned();
         Ok(vec![Change { area: Area::Runtime, path, expect, edit: Edit::Put(quota.file()) }])

@@ -4,6 +4,7 @@
 //! why one is refused core's `update` says, what is derived from it core's `views`.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::digest::{Digest, FileHasher};
@@ -13,6 +14,7 @@ use recollex_core::source::{Batch, NewRecord, Plan as ArchivePlan, Tier};
 use recollex_core::table::{FileState, TopicEntry, TopicNote};
 use recollex_core::topic::edit::{Edit as TopicEdit, EditFault, Evidence as _, Planned};
 use recollex_core::trust::{Verb, keep_to_caller};
+use recollex_core::turns::{Upkeep, after_batch};
 use recollex_core::update::{Caller, Draft, Fault, Plan, Provenance, Rejection, Request, WithQuoted, Workspace};
 use recollex_core::views::{
     CORE_FILE, CORE_STATE, CORE_TOPIC, ChangedTopic, Derivation, Derived, HandCore, RuntimeState, hand_written_core,
@@ -23,6 +25,7 @@ use crate::bindings::recollex::memory::store::{Area, Change, Committed, Edit, Ex
 use crate::bindings::recollex::memory::types::Problem;
 use crate::cache;
 use crate::change::{self, carry_out};
+use crate::clock;
 use crate::convert;
 use crate::core_view;
 use crate::evidence::Archives;
@@ -56,6 +59,44 @@ pub(crate) fn update(
     let draft = Draft::new(request, caller, &settings.update_provider, &settings.limits()).map_err(rejected)?;
     let want = |ground: &mut Ground<'_>| ground.plan(&draft);
     transact(session, "update", draft.request().commit_message(), options.dry_run, want)
+}
+
+/// What turns have to do with an update that a writer makes of them.
+pub(crate) struct OfTurns<'t> {
+    /// The only evidence that blocks may newly rest on (D20).
+    pub(crate) offered: BTreeSet<SourceRef>,
+    /// What has to change in the same commit: receipts. Asked for each try; an error is the update's.
+    pub(crate) beside: &'t dyn Fn() -> Result<Vec<Change>, wit::Error>,
+    /// Tokens of the turns: what upkeep counts. None: it counts nothing.
+    pub(crate) tokens: Option<u64>,
+    /// Which verb it is told as.
+    pub(crate) verb: &'t str,
+}
+
+/// Makes an update that a writer asked for, and says what is to be put in order after it.
+pub(crate) fn of_turns(
+    session: &Session,
+    request: &str,
+    turns: &OfTurns<'_>,
+) -> Result<(wit::Updated, Vec<Upkeep>), wit::Error> {
+    session.allow(Verb::Turns)?;
+    let settings = &session.settings;
+    let request =
+        Request::from_json(request, &settings.update).map_err(|faults| rejected(Rejection::Refused(faults)))?;
+    let caller = Caller { tier: session.tier, provenance: None, offered: Some(turns.offered.clone()) };
+    let draft = Draft::new(request, caller, &settings.update_provider, &settings.limits()).map_err(rejected)?;
+    let upkeep = RefCell::default();
+    let want = |ground: &mut Ground<'_>| {
+        let mut wanted = ground.plan(&draft)?;
+        if !wanted.topics.is_empty() {
+            wanted.beside = (turns.beside)()?;
+            ground.counts = turns.tokens;
+        }
+        Ok(wanted)
+    };
+    let keep = |ground: &Ground<'_>| drop(upkeep.replace(ground.upkeep.take()));
+    let updated = transact_and(session, turns.verb, draft.request().commit_message(), false, want, keep)?;
+    Ok((updated, upkeep.into_inner()))
 }
 
 /// Puts topics that people have edited in order, as far as that is safe, and makes the views anew.
@@ -146,6 +187,8 @@ struct Wanted {
     archives: BTreeMap<String, Archive>,
     /// All views are to be made anew, whatever is known of them.
     views_anew: bool,
+    /// What else changes in the same commit, if anything does.
+    beside: Vec<Change>,
     answer: wit::Updated,
 }
 
@@ -157,6 +200,7 @@ impl Wanted {
             archive: ArchivePlan::default(),
             archives: BTreeMap::new(),
             views_anew: false,
+            beside: Vec::new(),
             answer: empty_answer(revision),
         }
     }
@@ -195,6 +239,10 @@ struct Ground<'s> {
     archives: Archives,
     /// What somebody wrote by hand becomes this topic, with whatever else is changed (D28).
     promoted: Option<(TopicPath, String)>,
+    /// So many tokens of turns are written with the change.
+    counts: Option<u64>,
+    /// What is to be put in order then.
+    upkeep: RefCell<Vec<Upkeep>>,
 }
 
 /// A change of the tree or the runtime directory, as it will be committed.
@@ -217,6 +265,7 @@ struct Prepared<'s> {
     writes: Vec<Write>,
     archive: ArchivePlan,
     archives: BTreeMap<String, Archive>,
+    beside: Vec<Change>,
     answer: wit::Updated,
 }
 
@@ -227,6 +276,18 @@ fn transact(
     note: &str,
     dry_run: bool,
     want: impl for<'g> Fn(&mut Ground<'g>) -> Result<Wanted, wit::Error>,
+) -> Result<wit::Updated, wit::Error> {
+    transact_and(session, verb, note, dry_run, want, |_| ())
+}
+
+/// The same; `committed` is shown what it was made of once it is done.
+fn transact_and(
+    session: &Session,
+    verb: &str,
+    note: &str,
+    dry_run: bool,
+    want: impl for<'g> Fn(&mut Ground<'g>) -> Result<Wanted, wit::Error>,
+    committed: impl for<'g> FnOnce(&Ground<'g>),
 ) -> Result<wit::Updated, wit::Error> {
     let prepare = || {
         let mut ground = Ground::read(session)?;
@@ -243,6 +304,7 @@ fn transact(
         Ok(change::Planned { changes: prepared.changes(), note: note.to_owned(), basis: prepared })
     };
     let done = carry_out(session, verb, planned, |error| error)?;
+    committed(&done.basis.ground);
     done.basis.keep(done.committed)
 }
 
@@ -258,7 +320,8 @@ impl<'s> Ground<'s> {
         topics.save();
         // What the caller may rest something on is what they see.
         let archives = if view.is_everything() { archives } else { Archives::of(&view, &session.settings.limits()) };
-        let mut ground = Self { session, state, topics, archives, promoted: None };
+        let mut ground =
+            Self { session, state, topics, archives, promoted: None, counts: None, upkeep: RefCell::default() };
         if let HandCore::Promote(text) = ground.hand_core()?
             && let Ok(path) = TopicPath::parse(CORE_TOPIC)
         {
@@ -306,7 +369,7 @@ impl<'s> Ground<'s> {
         let plan = plan.map_err(rejected)?;
         self.keep_hidden(&plan)?;
         let answer = answer(&plan, revision);
-        Ok(Wanted { topics: plan.topics().clone(), archive, archives, views_anew: false, answer })
+        Ok(Wanted { topics: plan.topics().clone(), archive, archives, views_anew: false, beside: Vec::new(), answer })
     }
 
     /// Topics that this caller does not see are not theirs to change, whatever they say of them.
@@ -390,7 +453,7 @@ impl<'s> Ground<'s> {
 
     /// Adds the views that follow from what is wanted.
     fn prepare(mut self, wanted: Wanted) -> Result<Prepared<'s>, wit::Error> {
-        let Wanted { mut topics, archive, archives, views_anew, mut answer } = wanted;
+        let Wanted { mut topics, archive, archives, views_anew, beside, mut answer } = wanted;
         // No view knows of a topic that was only supposed to be there.
         let made = Made::read().filter(|made| !views_anew && self.promoted.is_none() && self.is_now(&made.of));
         if let Some((path, text)) = self.promoted.take() {
@@ -408,7 +471,7 @@ impl<'s> Ground<'s> {
         answer.changed_files = in_tree.map(|write| write.path.clone()).collect();
         answer.changed_files.extend(archive.changes.iter().map(|change| change.path.clone()));
         answer.changed_files.sort();
-        Ok(Prepared { ground: self, topics, notes, writes, archive, archives, answer })
+        Ok(Prepared { ground: self, topics, notes, writes, archive, archives, beside, answer })
     }
 
     /// Whether nobody has changed topics or views since.
@@ -443,6 +506,7 @@ impl<'s> Ground<'s> {
         let trusted = |source: &SourceRef| evidence.is_trusted(source);
         let derived = derivation.finish_over(&mut text, &trusted, &|path| self.view_file(path));
         let derived = self.derived(derived)?;
+        let derived = self.with_counts(derived, &order);
         let writes = self.writes(&derived)?;
         self.keep_order(order, &derived, &writes);
         Ok((derived.notes, writes))
@@ -474,6 +538,7 @@ impl<'s> Ground<'s> {
         let derivation = Derivation::whole(&table, &order, self.session.settings.views);
         let derived = derivation.finish(&mut text, &|source| evidence.is_trusted(source));
         let derived = self.derived(derived)?;
+        let derived = self.with_counts(derived, &order);
         let writes = self.writes(&derived)?;
         self.keep_order(order, &derived, &writes);
         Ok((notes, writes))
@@ -492,13 +557,25 @@ impl<'s> Ground<'s> {
         derived.map_err(|changed| convert::store_error(StoreError::Changed, Some(changed.path.as_str())))
     }
 
+    /// With what upkeep counts, which stands in the same file as the order.
+    fn with_counts(&self, mut derived: Derived, order: &RuntimeState) -> Derived {
+        if self.counts.is_some() && derived.runtime.is_none() {
+            derived.runtime = Some(order.write());
+        }
+        derived
+    }
+
     /// In which order claims were made, as far as that is written down.
     fn order(&self) -> Result<RuntimeState, wit::Error> {
         let digest = self.state.digest_of(RUNTIME_FILE.1);
-        match digest.and_then(|digest| self.session.kept.take_order(digest)) {
-            Some(order) => Ok(order),
-            None => Ok(RuntimeState::read(&self.runtime_state()?.unwrap_or_default())),
+        let mut order = match digest.and_then(|digest| self.session.kept.take_order(digest)) {
+            Some(order) => order,
+            None => RuntimeState::read(&self.runtime_state()?.unwrap_or_default()),
+        };
+        if let Some(tokens) = self.counts {
+            self.upkeep.replace(after_batch(&mut order, tokens, clock::now(), &self.session.settings.upkeep));
         }
+        Ok(order)
     }
 
     /// Keeps what the file says, or will say once this is committed.
@@ -570,7 +647,11 @@ impl Prepared<'_> {
     fn changes(&self) -> Vec<Change> {
         let added = self.archive.changes.iter();
         let added = added.map(|change| keep::append(change, self.archives.get(change.path.as_str())));
-        self.writes.iter().map(Write::change).chain(added).collect()
+        let mut changes: Vec<Change> = self.writes.iter().map(Write::change).chain(added).collect();
+        if !changes.is_empty() {
+            changes.extend(self.beside.iter().cloned());
+        }
+        changes
     }
 
     /// What would change.

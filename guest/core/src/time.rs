@@ -41,8 +41,8 @@ impl Zone {
     }
 }
 
-/// A point in time, to the microsecond.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A point in time, to the microsecond. The default is the beginning of 1970 in UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(Timestamp);
 
 impl Instant {

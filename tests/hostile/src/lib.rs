@@ -33,12 +33,13 @@ use std::hint::black_box;
 use std::mem;
 
 use bindings::exports::later_interface;
+use bindings::exports::recollex::memory::turns;
 use bindings::exports::recollex::memory::workspace::{
     Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Error, Excerpt, Finding, GrepQuery,
     Guest, GuestImporting, GuestSession, GuestVerification, ImportOptions, ImportedConversation, Importing,
     Initialised, Listing, LockState, Matches, NumberedLine, NumberedTurn, OpenOptions, Promotion, Query, RecallQuery,
-    Recollection, ReferencedBlocks, Refreshed, Report, Session, Status, StructurePage, TimelinePage, Turn,
-    UnpairedMessage, UpdateOptions, Updated, Verification,
+    Recollection, ReferencedBlocks, Refreshed, Report, Session, SessionBorrow, Status, StructurePage, TimelinePage,
+    Turn, UnpairedMessage, UpdateOptions, Updated, Verification,
 };
 use bindings::recollex::memory::log::{self, Level};
 use bindings::recollex::memory::types::{Counts, Health, Problem};
@@ -64,6 +65,118 @@ impl Guest for Hostile {
     type Session = HostileSession;
     type Verification = Nothing;
     type Importing = Nothing;
+}
+
+/// Turns behave, and there is nothing to them.
+impl turns::Guest for Hostile {
+    type Conversation = Nothing;
+    type Organising = Nothing;
+    type Backfilling = Nothing;
+    type Migration = Nothing;
+
+    fn due(_: SessionBorrow<'_>, _: Vec<turns::ListedConversation>) -> Result<Vec<String>, Error> {
+        Err(unknown("due"))
+    }
+
+    fn settle(_: SessionBorrow<'_>, _: String, _: f64, _: Option<turns::Failure>) -> Result<(), Error> {
+        Err(unknown("settle"))
+    }
+
+    fn writer_status(_: SessionBorrow<'_>) -> Result<turns::WriterState, Error> {
+        Err(unknown("writer-status"))
+    }
+
+    fn salvage(_: SessionBorrow<'_>, _: Vec<turns::Said>, _: Option<String>) -> Result<turns::Salvaged, Error> {
+        Err(unknown("salvage"))
+    }
+}
+
+impl turns::GuestConversation for Nothing {
+    fn open(_: SessionBorrow<'_>, _: String, _: String) -> Result<turns::Conversation, Error> {
+        Err(unknown("open"))
+    }
+
+    fn push_file(&self, _: String, _: String) -> Result<(), Error> {
+        Err(unknown("push-file"))
+    }
+
+    fn push_file_bytes(&self, _: String, _: Vec<u8>) -> Result<(), Error> {
+        Err(unknown("push-file-bytes"))
+    }
+
+    fn push_lines(&self, _: String) -> Result<(), Error> {
+        Err(unknown("push-lines"))
+    }
+
+    fn push_lines_bytes(&self, _: Vec<u8>) -> Result<(), Error> {
+        Err(unknown("push-lines-bytes"))
+    }
+
+    fn finish(&self, _: turns::Heads) -> Result<Vec<Finding>, Error> {
+        Err(unknown("finish"))
+    }
+
+    fn pending(&self) -> Result<turns::Pending, Error> {
+        Err(unknown("pending"))
+    }
+
+    fn ledger(&self) -> Result<turns::Ledger, Error> {
+        Err(unknown("ledger"))
+    }
+
+    fn write(&self, _: turns::WriteOptions) -> Result<turns::Written, Error> {
+        Err(unknown("write"))
+    }
+
+    fn plan_mark(&self, _: String, _: String) -> Result<Option<turns::Splice>, Error> {
+        Err(unknown("plan-mark"))
+    }
+
+    fn mark_line(&self, _: Vec<String>, _: bool) -> Result<String, Error> {
+        Err(unknown("mark-line"))
+    }
+
+    fn marked(&self, _: Vec<String>) -> Result<(), Error> {
+        Err(unknown("marked"))
+    }
+}
+
+impl turns::GuestOrganising for Nothing {
+    fn start(_: SessionBorrow<'_>, _: turns::Upkeep, _: Option<String>) -> Result<turns::Organising, Error> {
+        Err(unknown("start"))
+    }
+
+    fn step(&self) -> Result<turns::Organised, Error> {
+        Err(unknown("step"))
+    }
+}
+
+impl turns::GuestBackfilling for Nothing {
+    fn start(_: SessionBorrow<'_>, _: Option<String>) -> Result<turns::Backfilling, Error> {
+        Err(unknown("start"))
+    }
+
+    fn outlook(&self) -> Result<turns::Backfilled, Error> {
+        Err(unknown("outlook"))
+    }
+
+    fn step(&self) -> Result<turns::Backfilled, Error> {
+        Err(unknown("step"))
+    }
+}
+
+impl turns::GuestMigration for Nothing {
+    fn start(_: SessionBorrow<'_>) -> Result<Option<turns::Migration>, Error> {
+        Err(unknown("start"))
+    }
+
+    fn nodes(&self, _: turns::ConversationBorrow<'_>) -> Result<Vec<String>, Error> {
+        Err(unknown("nodes"))
+    }
+
+    fn finish(&self) -> Result<(), Error> {
+        Err(unknown("finish"))
+    }
 }
 
 /// A session and the misbehaviour it was opened with.

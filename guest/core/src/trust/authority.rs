@@ -146,6 +146,8 @@ verbs! {
     References = "references" needs MemoryRead;
     /// Checks files.
     Verify = "verify" needs MemoryRead;
+    /// Everything of turns: what conversations owe, writing it, putting memory in order.
+    Turns = "turns" needs Manage;
 }
 
 /// A caller who may not.

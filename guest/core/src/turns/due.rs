@@ -7,6 +7,7 @@
 use super::owed::TurnLimits;
 use super::status::WriterFailure;
 use crate::import::value::{document, entries, number};
+use crate::source::Problem;
 use crate::text::json_string;
 use crate::trust::python_float;
 use std::collections::BTreeMap;
@@ -41,6 +42,21 @@ pub struct Handled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("session-end.json is no object of numbers; remove it to have every session looked at again")]
 pub struct HandledError;
+
+impl HandledError {
+    /// The refusal of everything that depends on the file at `path`.
+    #[must_use]
+    pub fn problem(self, path: String) -> Problem {
+        Problem {
+            code: "INVALID_ARGUMENT",
+            reason: "unreadable-handled",
+            path: Some(path),
+            line: None,
+            subject: None,
+            message: self.to_string(),
+        }
+    }
+}
 
 /// The sessions that are due, those that were told first, then those that have waited longest.
 ///

@@ -7,6 +7,7 @@
 use super::node::{MARK_KEY, id_of};
 use crate::ids::WorkspaceId;
 use crate::import::value::{Raw, entries, name};
+use crate::source::Problem;
 use crate::text::json_string;
 use core::ops::Range;
 use serde_json::value::RawValue;
@@ -38,6 +39,21 @@ pub enum MarkError {
     /// Its metadata is something else than an object or `null`.
     #[error("`metadata` is no object; put it right where the conversation is kept")]
     Metadata,
+}
+
+impl MarkError {
+    /// The refusal to mark a node's file.
+    #[must_use]
+    pub fn problem(self, node: &str) -> Problem {
+        Problem {
+            code: "INVALID_ARGUMENT",
+            reason: "unmarkable-node",
+            path: None,
+            line: None,
+            subject: Some(node.to_owned()),
+            message: self.to_string(),
+        }
+    }
 }
 
 impl MarkSplice {
