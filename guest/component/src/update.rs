@@ -57,7 +57,7 @@ pub(crate) fn update(
     let quoted = options.provenance.filter(|_| !request.sources().is_empty());
     let caller = Caller { tier: session.tier, provenance: provenance(session, quoted)?, offered: None };
     let draft = Draft::new(request, caller, &settings.update_provider, &settings.limits()).map_err(rejected)?;
-    let want = |ground: &mut Ground<'_>| ground.plan(&draft);
+    let want = |ground: &mut Ground<'_>| ground.plan(&draft)?.map_err(rejected);
     transact(session, "update", draft.request().commit_message(), options.dry_run, want)
 }
 
@@ -73,21 +73,27 @@ pub(crate) struct OfTurns<'t> {
     pub(crate) verb: &'t str,
 }
 
-/// Makes an update that a writer asked for, and says what is to be put in order after it.
+/// Makes an update that a writer asked for, and says what is to be put in order after it. A rejection is the writer's to know;
+/// an error ends its run.
 pub(crate) fn of_turns(
     session: &Session,
-    request: &str,
+    request: Request,
     turns: &OfTurns<'_>,
-) -> Result<(wit::Updated, Vec<Upkeep>), wit::Error> {
+) -> Result<Result<(wit::Updated, Vec<Upkeep>), Rejection>, wit::Error> {
     session.allow(Verb::Turns)?;
     let settings = &session.settings;
-    let request =
-        Request::from_json(request, &settings.update).map_err(|faults| rejected(Rejection::Refused(faults)))?;
     let caller = Caller { tier: session.tier, provenance: None, offered: Some(turns.offered.clone()) };
-    let draft = Draft::new(request, caller, &settings.update_provider, &settings.limits()).map_err(rejected)?;
-    let upkeep = RefCell::default();
+    let draft = match Draft::new(request, caller, &settings.update_provider, &settings.limits()) {
+        Ok(draft) => draft,
+        Err(rejection) => return Ok(Err(rejection)),
+    };
+    let (rejection, upkeep) = (RefCell::new(None), RefCell::default());
     let want = |ground: &mut Ground<'_>| {
-        let mut wanted = ground.plan(&draft)?;
+        let mut wanted = ground.plan(&draft)?.map_err(|why| {
+            let error = rejected(why.clone());
+            rejection.replace(Some(why));
+            error
+        })?;
         if !wanted.topics.is_empty() {
             wanted.beside = (turns.beside)()?;
             ground.counts = turns.tokens;
@@ -95,8 +101,12 @@ pub(crate) fn of_turns(
         Ok(wanted)
     };
     let keep = |ground: &Ground<'_>| drop(upkeep.replace(ground.upkeep.take()));
-    let updated = transact_and(session, turns.verb, draft.request().commit_message(), false, want, keep)?;
-    Ok((updated, upkeep.into_inner()))
+    let updated = transact_and(session, turns.verb, draft.request().commit_message(), false, want, keep);
+    match (updated, rejection.into_inner()) {
+        (Ok(updated), _) => Ok(Ok((updated, upkeep.into_inner()))),
+        (Err(_), Some(rejection)) => Ok(Err(rejection)),
+        (Err(error), None) => Err(error),
+    }
 }
 
 /// Puts topics that people have edited in order, as far as that is safe, and makes the views anew.
@@ -350,13 +360,15 @@ impl<'s> Ground<'s> {
         Ok(decision)
     }
 
-    /// What a request comes to.
-    fn plan(&mut self, draft: &Draft) -> Result<Wanted, wit::Error> {
+    /// What a request comes to, or why it is rejected.
+    fn plan(&mut self, draft: &Draft) -> Result<Result<Wanted, Rejection>, wit::Error> {
         let base = draft.request().base_revision();
         let flat = if FlatRevision::is_token(base) { Some(self.flat_revision()?) } else { None };
         let revision = self.revision()?;
         let revisions: Vec<&str> = std::iter::once(revision.as_str()).chain(flat.as_deref()).collect();
-        draft.check_revision(&revisions).map_err(rejected)?;
+        if let Err(rejection) = draft.check_revision(&revisions) {
+            return Ok(Err(rejection));
+        }
         let limits = self.session.settings.limits();
         let (archive, archives) = keep::plan(draft.batch(), &limits, &mut self.state.files)?;
         let text = |path: &TopicPath| self.topics.text(path);
@@ -366,10 +378,20 @@ impl<'s> Ground<'s> {
         // What was decided by answers that could not be had is no answer.
         self.topics.check()?;
         self.archives.check()?;
-        let plan = plan.map_err(rejected)?;
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         self.keep_hidden(&plan)?;
         let answer = answer(&plan, revision);
-        Ok(Wanted { topics: plan.topics().clone(), archive, archives, views_anew: false, beside: Vec::new(), answer })
+        Ok(Ok(Wanted {
+            topics: plan.topics().clone(),
+            archive,
+            archives,
+            views_anew: false,
+            beside: Vec::new(),
+            answer,
+        }))
     }
 
     /// Topics that this caller does not see are not theirs to change, whatever they say of them.
