@@ -518,6 +518,7 @@ impl Query {
             path_prefix: None,
             from: None,
             to: None,
+            reader: None,
             explain: false,
             method: Method::Words,
         }

@@ -8,6 +8,7 @@
 
 mod audience;
 mod bindings;
+mod branches;
 mod cache;
 mod change;
 mod clock;

@@ -14,23 +14,28 @@ use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record,
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::model;
 use crate::bindings::recollex::memory::store::{Area, StoreError};
+use crate::branches::Place;
 use crate::convert;
 use crate::evidence::Archives;
 use crate::index::{Ranked, Shelf, said_in};
 use crate::read;
 use crate::reading;
+use crate::session::Session;
 use crate::tree;
 use crate::view::View;
+
+/// So many times more hits are looked at for a reader on a branch.
+const READER_FACTOR: u32 = 3;
 
 /// Looks words up in the records and claims of the workspace that the caller sees; others count for nothing. A file that changes while
 /// it is read is an error, or on the `last` try a finding.
 pub(crate) fn search(
-    shelf: &Shelf,
-    settings: &Settings,
+    session: &Session,
     view: &View,
     query: &wit::Query,
     last: bool,
 ) -> Result<wit::Answer, wit::Error> {
+    let Session { index: shelf, settings, remembered, .. } = session;
     let limits =
         Limits { top_k_max: u32::try_from(settings.top_k_max).unwrap_or(u32::MAX), query_bytes: settings.query_bytes };
     let request = QueryRequest {
@@ -56,7 +61,16 @@ pub(crate) fn search(
     if parsed.method() != Method::Words {
         return Err(no_embedding());
     }
-    let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed, last)?;
+    let Some(reader) = &query.reader else {
+        let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed, last)?;
+        return Ok(wit::Answer { hits: hits.into_iter().map(|found| found.hit).collect(), truncated, findings });
+    };
+    let place = Place::find(remembered, settings, view, reader)?;
+    // What is on other branches gives way to some that ranks behind it.
+    let wider = query.top_k.saturating_mul(READER_FACTOR).min(limits.top_k_max.max(query.top_k));
+    let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed.with_top_k(wider), last)?;
+    let truncated = truncated || hits.len() as u64 > u64::from(query.top_k);
+    let hits = place.order(settings, hits, query.top_k);
     Ok(wit::Answer { hits: hits.into_iter().map(|found| found.hit).collect(), truncated, findings })
 }
 
@@ -216,6 +230,7 @@ fn hit(ranked: RankedDocument, older: &Older, settings: &Settings) -> Result<Fou
         evidence_number: None,
         block: None,
         headings: headings.clone(),
+        branch: None,
         signals: signals(ranked.signals),
     };
     Ok(Found { hit, label: record.label })
@@ -285,6 +300,7 @@ impl Claims {
             block: Some(block.to_owned()),
             evidence: grounds.refs.iter().map(ToString::to_string).collect(),
             headings: claim.headings.clone(),
+            branch: None,
             signals: signals(ranked.signals),
             path: ranked.path,
         };

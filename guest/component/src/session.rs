@@ -14,6 +14,7 @@ use crate::audience;
 use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::lock;
 use crate::bindings::recollex::memory::store::{self, About, Area, Change as StoreChange, Edit, Expect, StoreError};
+use crate::branches::Remembered;
 use crate::cache;
 use crate::convert;
 use crate::core_view;
@@ -48,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) index: Shelf,
     /// What earlier calls found out.
     pub(crate) kept: Kept,
+    /// What was found out of branches last.
+    pub(crate) remembered: Remembered,
 }
 
 impl Session {
@@ -150,6 +153,7 @@ impl wit::GuestSession for Session {
             zone,
             index: Shelf::default(),
             kept: Kept::default(),
+            remembered: Remembered::default(),
         }))
     }
 
@@ -271,7 +275,7 @@ impl wit::GuestSession for Session {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
         let view = self.view()?;
-        settled(|last| search::search(&self.index, &self.settings, &view, &query, last))
+        settled(|last| search::search(self, &view, &query, last))
     }
 
     fn recall(&self, query: wit::RecallQuery) -> Result<wit::Recollection, wit::Error> {

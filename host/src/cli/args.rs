@@ -429,6 +429,12 @@ pub struct Search {
     /// Where to look
     #[arg(long, value_enum, default_value_t = Kind::Any)]
     pub kind: Kind,
+    /// The conversation you are in: `provider/thread`. What stands on your own branch of it comes first
+    #[arg(long, value_name = "SESSION", requires = "head")]
+    pub session: Option<String>,
+    /// Where you are in it: the last message's part of its id
+    #[arg(long, value_name = "MESSAGE", requires = "session")]
+    pub head: Option<String>,
     /// By what it is found; this version finds by words only
     #[arg(long, value_enum, default_value_t = Method::Words)]
     pub method: Method,

@@ -1,7 +1,7 @@
 //! `recollex search`: finds what was said.
 
 use recollex::types::{Finding, Health, Trust};
-use recollex::workspace::{Answer, Hit, HitKind, Method, Query, Scope};
+use recollex::workspace::{Answer, Branch, Hit, HitKind, Method, Query, Reader, Scope};
 use recollex::{Error, Session};
 use serde::Serialize;
 
@@ -61,6 +61,11 @@ pub fn warn_of(context: &Context, findings: &[Finding]) {
     }
 }
 
+/// Where the reader is. Clap has seen to it that both are there or neither is.
+fn reader(args: &Search) -> Option<Reader> {
+    Some(Reader { session: args.session.clone()?, head: args.head.clone()? })
+}
+
 /// What the options say, in the contract's words.
 pub fn query(args: &Search) -> Query {
     Query {
@@ -75,6 +80,7 @@ pub fn query(args: &Search) -> Query {
         path_prefix: args.path_prefix.clone(),
         from: args.from.clone(),
         to: args.to.clone(),
+        reader: reader(args),
         explain: args.explain,
         method: match args.method {
             args::Method::Words => Method::Words,
@@ -157,6 +163,11 @@ fn hit_lines(look: Look, number: usize, query: &Query, hit: &Hit) -> Vec<String>
     if hit.trust == Trust::Pending {
         head.push_str(&format!("  {}", look.warning("pending")));
     }
+    match hit.branch {
+        None | Some(Branch::Own) => {}
+        Some(Branch::Other) => head.push_str(&look.faint("  on another branch")),
+        Some(Branch::Abandoned) => head.push_str(&look.faint("  on an abandoned branch")),
+    }
     let mut lines = vec![head];
     if !hit.headings.is_empty() {
         lines.push(format!("{INDENT}{}", look.faint(&look.foreign(&one_line(&hit.headings.join(" > "))))));
@@ -229,6 +240,7 @@ mod tests {
             block: None,
             evidence: vec!["p/t/m".to_owned()],
             headings: Vec::new(),
+            branch: None,
             signals: Vec::new(),
         }
     }
@@ -242,6 +254,7 @@ mod tests {
             path_prefix: None,
             from: None,
             to: None,
+            reader: None,
             explain: false,
             method: Method::Words,
         }

@@ -3,7 +3,9 @@
 //! Borrowed views over the contract's types; nothing is decided here.
 
 use recollex::types::{Counts, Finding, Health, Severity, SourceRecord, Speaker, Tier, Trust};
-use recollex::workspace::{ArchivedTurn, FoundLine, Hit, HitKind, ListedFile, LockState, NumberedLine, Outcome};
+use recollex::workspace::{
+    ArchivedTurn, Branch, FoundLine, Hit, HitKind, ListedFile, LockState, NumberedLine, Outcome,
+};
 use serde::Serialize;
 
 /// `off`, `empty`, `ok`, `degraded`, `broken`
@@ -139,6 +141,8 @@ pub struct HitView<'a> {
     block: Option<&'a str>,
     evidence: &'a [String],
     headings: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     signals: Vec<SignalView<'a>>,
 }
@@ -168,12 +172,22 @@ impl<'a> From<&'a Hit> for HitView<'a> {
             block: hit.block.as_deref(),
             evidence: &hit.evidence,
             headings: &hit.headings,
+            branch: hit.branch.map(branch),
             signals: hit
                 .signals
                 .iter()
                 .map(|signal| SignalView { name: &signal.name, points: signal.points })
                 .collect(),
         }
+    }
+}
+
+/// Where a hit stands from where the reader is.
+pub const fn branch(branch: Branch) -> &'static str {
+    match branch {
+        Branch::Own => "own",
+        Branch::Other => "other",
+        Branch::Abandoned => "abandoned",
     }
 }
 

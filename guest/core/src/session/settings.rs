@@ -5,6 +5,7 @@
 
 use core::fmt;
 
+use super::lines::LineWeights;
 use crate::ids::SourceId;
 use crate::search::Weights;
 use crate::source::{Limits, Preview};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub recall_memories: u64,
     /// `search.weight.…`: how much each part of a score counts, in thousandths.
     pub weights: Weights,
+    /// `search.weight.…-branch`: what hits count for that stand on another branch than the reader.
+    pub lines: LineWeights,
     /// `get.lines`: lines one read shows where the caller does not say.
     pub get_lines: u64,
     /// `get.bytes`: text one read shows, in bytes; the line that crosses it is cut.
@@ -224,6 +227,8 @@ const NUMBERS: &[Number] = &[
     weight("search.weight.time", Weights::DEFAULT.time, (1, Weights::MAX), |s| &mut s.weights.time),
     weight("search.weight.adjacent", Weights::DEFAULT.adjacent, (0, Weights::MAX), |s| &mut s.weights.adjacent),
     weight("search.weight.weak", Weights::DEFAULT.weak, (1, Weights::MAX), |s| &mut s.weights.weak),
+    weight("search.weight.other-branch", LineWeights::DEFAULT.other, (0, 1000), |s| &mut s.lines.other),
+    weight("search.weight.abandoned-branch", LineWeights::DEFAULT.abandoned, (0, 1000), |s| &mut s.lines.abandoned),
     Number { name: "get.lines", default: 400, range: (1, 1_000_000), field: |s| &mut s.get_lines },
     Number { name: "get.bytes", default: 256 * KIB, range: (16, 64 * MIB), field: |s| &mut s.get_bytes },
     Number { name: "browse.files", default: 500, range: (1, 100_000), field: |s| &mut s.browse_files },
@@ -334,6 +339,7 @@ impl Default for Settings {
             recall_tokens: 0,
             recall_memories: 0,
             weights: Weights::DEFAULT,
+            lines: LineWeights::DEFAULT,
             get_lines: 0,
             get_bytes: 0,
             browse_files: 0,

@@ -221,6 +221,7 @@ fn find(arguments: SearchArguments, context: &Context, session: &mut Session) ->
         path_prefix: arguments.path_prefix,
         from: arguments.from,
         to: arguments.to,
+        reader: None,
         explain: arguments.explain,
         method: Method::Words,
     };
