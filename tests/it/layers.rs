@@ -11,7 +11,8 @@ use crate::support::{tracked_files, walk};
 /// Core's modules and how high they stand; a module may name those below it and itself. Among the lowest four, `ids`
 /// is made of text and hashes.
 const CORE_LAYERS: &[(&str, u8)] = &[
-    ("session", 7),
+    ("session", 8),
+    ("writer", 7),
     ("search", 6),
     ("turns", 6),
     ("update", 6),

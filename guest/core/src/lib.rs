@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! session            what a call does
+//!   -> writer        a model that changes memory: what it is asked and told, and when it is over
 //!   -> search        index, query, ranking
 //!      prompt        what an agent is shown of it
 //!      turns         what a conversation owes to memory, marks, what is due
@@ -44,3 +45,4 @@ pub mod trust;
 pub mod turns;
 pub mod update;
 pub mod views;
+pub mod writer;

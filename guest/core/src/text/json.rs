@@ -6,6 +6,11 @@ pub fn json_string(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
+/// The same where it must stay one line for every reader: U+2028 and U+2029 are escaped as well.
+pub fn json_line(text: &str) -> String {
+    json_string(text).replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

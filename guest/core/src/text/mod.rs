@@ -16,7 +16,7 @@ mod utf8;
 pub use chars::{caseless, collapse_whitespace, is_printable_reading, is_printable_writing, is_whitespace};
 pub use excerpt::{EXCERPT_BYTES, excerpt};
 pub use identity::{IDENTITY_CHARS, identity_part};
-pub use json::json_string;
+pub use json::{json_line, json_string};
 pub use lines::{Line, Lines};
 pub use link::{Link, Links};
 pub use percent::{decode, encode_path_bytes, encode_path_part, encode_speaker, is_canonical_speaker};

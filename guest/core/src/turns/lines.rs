@@ -1,6 +1,6 @@
 //! A turn as a line that a model reads.
 
-use crate::text::json_string;
+use crate::text::json_line;
 
 /// A turn as one line of JSON, its keys in this order and nothing between them: `{"ref":…,"speaker":…,"content":…}`.
 ///
@@ -8,8 +8,23 @@ use crate::text::json_string;
 /// readers take for ends of lines. Who spoke is `speaker`, which comes from the runtime, and nothing in `content`.
 #[must_use]
 pub fn turn_line(reference: &str, speaker: &str, content: &str) -> String {
-    let text = |text: &str| json_string(text).replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
-    format!("{{\"ref\":{},\"speaker\":{},\"content\":{}}}", text(reference), text(speaker), text(content))
+    format!(
+        "{{\"ref\":{},\"speaker\":{},\"content\":{}}}",
+        json_line(reference),
+        json_line(speaker),
+        json_line(content)
+    )
+}
+
+/// The same, but of a text that is longer than so many bytes the beginning, and behind it in `cut_bytes` how many are left out.
+#[must_use]
+pub fn cut_turn_line(reference: &str, speaker: &str, content: &str, most: usize) -> String {
+    let kept = content.get(..content.floor_char_boundary(most)).unwrap_or_default();
+    let mut line = turn_line(reference, speaker, kept);
+    if kept.len() < content.len() && line.pop().is_some() {
+        line.push_str(&format!(",\"cut_bytes\":{}}}", content.len() - kept.len()));
+    }
+    line
 }
 
 #[cfg(test)]
@@ -28,5 +43,11 @@ mod tests {
                 assert_eq!(value[key], *text);
             }
         }
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(cut_turn_line("r", "s", "你好", 6), turn_line("r", "s", "你好"));
+        assert_eq!(cut_turn_line("r", "s", "你好", 5), r#"{"ref":"r","speaker":"s","content":"你","cut_bytes":3}"#);
     }
 }

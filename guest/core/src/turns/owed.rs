@@ -262,7 +262,8 @@ impl Batch<'_> {
     }
 }
 
-/// Lines of turns under the day they were said.
-pub(super) fn observed_text(day: &str, lines: &[String]) -> String {
+/// Lines of turns under the day they were said: `## Observed DAY`, an empty line, the lines.
+#[must_use]
+pub fn observed_text(day: &str, lines: &[String]) -> String {
     format!("## Observed {day}\n\n{}", lines.join("\n"))
 }
