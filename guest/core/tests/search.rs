@@ -462,3 +462,23 @@ fn scores_are_the_same_everywhere() {
     let scores: Vec<u64> = ranking.hits.iter().map(|hit| hit.score).collect();
     assert_eq!(scores, [1_269_398, 1_136_793, 1_082_572, 809_811, 624_278, 238_946]);
 }
+
+#[test]
+fn a_word_has_its_forms_in_whichever_parts_they_are() {
+    let records =
+        [Record::new("de", "das ist die Liste der Zeitungen"), Record::new("en", "the zeitungen of the town")];
+    let one = index(&records);
+    let mut two = Index::new();
+    for record in &records {
+        record.add_to(&mut two);
+        two.seal();
+    }
+    let request = QueryRequest { explain: true, ..ask("zeitungen") };
+    let found = search(&one, &request);
+    assert_eq!(found.hits.len(), 2);
+    assert_eq!(found, search(&two, &request));
+    // What is gone has no forms.
+    let mut rest = one;
+    rest.remove(&records[1].path);
+    assert_eq!(search(&rest, &request), search(&index(&records[..1]), &request));
+}

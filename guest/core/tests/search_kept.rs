@@ -416,3 +416,19 @@ fn what_cannot_be_relied_on_is_not_kept() {
     assert_eq!(index.known("a.md", &racy), Known::This { faulty: true });
     assert_eq!(index.known("a.md", &Stamp { size: 2, ..stamp }), Known::Not);
 }
+
+/// What [`Index::new`] makes can be opened again: with empty settings, as it has none.
+#[test]
+fn an_index_of_no_settings_opens_with_empty_ones() {
+    let mut cache = Cache::default();
+    let mut index = Index::new();
+    let record = Record::new("p/t/1", "budget");
+    record.add_to(&mut index);
+    index.finish(&record.path, &stamp(&[], "v1"), false);
+    cache.save(&mut index);
+    let mut opening = Opening::new(cache.0.get(CATALOG).map(Vec::as_slice), b"");
+    while let Some(wanted) = opening.wanted().cloned() {
+        opening.supply(cache.read(&wanted.name, wanted.range));
+    }
+    assert_eq!(cache.search(&mut opening.finish(), "budget").hits.len(), 1);
+}

@@ -30,6 +30,8 @@ fn record() -> impl Strategy<Value = Record> {
         "?",
         "yesterday",
         "das ist der",
+        // One form in a German text, another in an English one.
+        "zeitungen",
     ]);
     let kind = prop::sample::select(vec![Kind::Source, Kind::Source, Kind::Topic]);
     (kind, time, speaker, prop::collection::vec(word, 0..12), any::<bool>()).prop_map(
@@ -113,8 +115,17 @@ impl Grown {
     }
 }
 
-const QUERIES: &[&str] =
-    &["budget", "ada launch", "猫", "when x", "猫が budget launch", "launch budget ada's", "january 2024", "der x"];
+const QUERIES: &[&str] = &[
+    "budget",
+    "ada launch",
+    "猫",
+    "when x",
+    "猫が budget launch",
+    "launch budget ada's",
+    "january 2024",
+    "der x",
+    "zeitungen budget",
+];
 
 /// Text of every kind: letters, scripts without spaces, marks, directions, joiners, controls.
 fn anything() -> impl Strategy<Value = String> {

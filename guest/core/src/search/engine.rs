@@ -51,10 +51,12 @@ pub struct Scratch {
 /// A term of the query that occurs.
 struct Found<'q> {
     term: &'q QueryTerm,
-    /// Its lists by part, one for each form.
-    lists: Vec<Vec<List>>,
+    /// Its lists by part, one for each form, with the form's number.
+    lists: Vec<Vec<(usize, List)>>,
     /// How many documents hold it.
     documents: u32,
+    /// How many of its forms there are in documents that count, in whichever parts.
+    forms: usize,
     rarity: u32,
     /// The term before it stands before it in the query and was found, too.
     follows: bool,
@@ -131,18 +133,18 @@ impl<'a> Search<'a> {
         let languages = self.view.languages | Language::English.bit();
         let mut before = None;
         for (number, term) in self.query.terms.iter().enumerate() {
-            let mut lists: Vec<Vec<List>> = Vec::new();
+            let mut lists: Vec<Vec<(usize, List)>> = Vec::new();
             for (part_number, part) in self.parts() {
                 missing.part = part_number;
                 let mut here = Vec::new();
-                for (_, form) in term.forms.iter().filter(|(of, _)| of & languages != 0) {
-                    here.extend(part.list(form, missing).flatten());
+                for (number, (_, form)) in term.forms.iter().enumerate().filter(|(_, (of, _))| of & languages != 0) {
+                    here.extend(part.list(form, missing).flatten().map(|list| (number, list)));
                 }
                 lists.push(here);
             }
             if lists.iter().any(|here| !here.is_empty()) {
                 let follows = term.follows && before == number.checked_sub(1);
-                found.push(Found { term, lists, documents: 0, rarity: 0, follows });
+                found.push(Found { term, lists, documents: 0, forms: 0, rarity: 0, follows });
                 before = Some(number);
             }
         }
@@ -155,7 +157,7 @@ impl<'a> Search<'a> {
         for found in &found {
             for ((number, part), lists) in self.parts().zip(&found.lists) {
                 missing.part = number;
-                for list in lists {
+                for (_, list) in lists {
                     part.postings(*list, missing);
                 }
             }
@@ -164,7 +166,7 @@ impl<'a> Search<'a> {
             return None;
         }
         for found in &mut found {
-            found.documents = self.documents(found, missing)?;
+            (found.documents, found.forms) = self.documents(found, missing)?;
         }
         // Terms that hidden documents alone hold do not occur.
         let mut gone = false;
@@ -181,9 +183,8 @@ impl<'a> Search<'a> {
             let thousandths = if found.term.weak { self.view.weights.weak } else { 1000 };
             found.rarity = share(rarity(documents, found.documents), thousandths);
             // A document may hold several forms of a term.
-            let forms = found.lists.iter().map(Vec::len).max().unwrap_or(0);
-            total += u64::from(found.rarity) * forms as u64;
-            most += forms;
+            total += u64::from(found.rarity) * found.forms as u64;
+            most += found.forms;
         }
         let pairs =
             if self.view.weights.adjacent == 0 { 0 } else { found.iter().filter(|found| found.follows).count() };
@@ -191,22 +192,28 @@ impl<'a> Search<'a> {
         Some(Sums { found, adjacent: Vec::new(), scale: Scale::for_sum(total, most + pairs), left_out })
     }
 
-    /// How many documents that count hold a term.
-    fn documents(&self, found: &Found<'_>, missing: &mut Missing) -> Option<u32> {
+    /// How many documents that count hold a term, and in how many forms. Neither depends on how documents are spread over
+    /// parts, or on any that do not count.
+    fn documents(&self, found: &Found<'_>, missing: &mut Missing) -> Option<(u32, usize)> {
         let mut documents = 0_u32;
+        let mut forms: Vec<usize> = Vec::new();
         for (((number, part), lists), piece) in self.parts().zip(&found.lists).zip(&self.view.pieces) {
             missing.part = number;
-            for list in lists {
+            for (form, list) in lists {
                 let hidden: u32 = if piece.hidden.is_empty() {
                     0
                 } else {
                     let postings = part.postings(*list, missing)?;
                     piece.hidden.iter().map(|range| postings.before(range.end) - postings.before(range.start)).sum()
                 };
-                documents = documents.saturating_add(list.count.saturating_sub(hidden));
+                let here = list.count.saturating_sub(hidden);
+                documents = documents.saturating_add(here);
+                if here > 0 && !forms.contains(form) {
+                    forms.push(*form);
+                }
             }
         }
-        Some(documents.min(self.view.documents))
+        Some((documents.min(self.view.documents), forms.len()))
     }
 
     fn is_named(&self) -> bool {
@@ -246,7 +253,7 @@ impl<'a> Search<'a> {
             let Some(here) = scratch.sums.get_mut(piece.base..piece.base + piece.sessions.len()) else { continue };
             for (number, (found, held)) in sums.found.iter().zip(&mut sessions).enumerate() {
                 let Some(lists) = found.lists.get(part_number as usize) else { continue };
-                for list in lists {
+                for (_, list) in lists {
                     let postings = part.postings(*list, missing)?;
                     let mut adder = Adder {
                         sessions: &piece.sessions,
@@ -409,7 +416,7 @@ impl<'a> Search<'a> {
         let mut total = 0_u64;
         for found in &sums.found {
             let mut impact = 0;
-            for list in found.lists.get(part_number as usize)? {
+            for (_, list) in found.lists.get(part_number as usize)? {
                 if let Some(posting) = part.postings(*list, missing)?.get(document) {
                     let saturation = self.saturation(part_number, document, posting.frequency());
                     impact += u64::from(sums.scale.impact(found.rarity, saturation));

@@ -13,6 +13,7 @@ use super::view::View;
 use super::weights::Weights;
 use super::words::Languages;
 use crate::table::Stamp;
+use crate::table::bytes::check;
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -49,7 +50,8 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An index without documents.
+    /// An index without documents, and of no settings: what it writes is opened again with empty ones
+    /// ([`Opening`](super::Opening)).
     pub fn new() -> Index {
         Index::with_room_for(DOCUMENTS)
     }
@@ -61,7 +63,7 @@ impl Index {
             parts: vec![Part::Memory(Memory::default())],
             files: Files::default(),
             analyzer: Analyzer::default(),
-            settings: [0; 8],
+            settings: check(&[b""]),
             revision: 0,
             kept: Kept::default(),
         }
