@@ -51,7 +51,7 @@
 //!
 //! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
 //! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
-//! behind that; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; `versions` refuses components that do not fit.
+//! behind that; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; [`recaller`] recalls for those who cannot wait; `versions` refuses components that do not fit.
 
 #![forbid(unsafe_code)]
 
@@ -66,6 +66,7 @@ mod limits;
 pub mod lock;
 pub mod maintenance;
 pub mod observer;
+pub mod recaller;
 mod runtime;
 mod session;
 pub mod store;
@@ -82,6 +83,7 @@ pub use clock::{Clock, SystemClock};
 pub use error::Error;
 pub use limits::Limits;
 pub use observer::Observer;
+pub use recaller::Recaller;
 pub use runtime::{Runtime, RuntimeOptions};
 pub use session::{Importing, Medium, OpenOptions, Session, Verification};
 pub use verifier::Archive;

@@ -2,6 +2,7 @@
 
 mod audience;
 mod authority;
+mod branches;
 mod browser;
 mod cli;
 mod conformance;

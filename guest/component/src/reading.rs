@@ -239,7 +239,7 @@ pub(crate) fn references(
 }
 
 /// A topic, looked through, with what the table knows of the archives; none if it is not UTF-8, or no longer known.
-fn looked_through<'t>(topics: &'t Topics, path: &TopicPath) -> Result<Option<Check<'t>>, wit::Error> {
+pub(crate) fn looked_through<'t>(topics: &'t Topics, path: &TopicPath) -> Result<Option<Check<'t>>, wit::Error> {
     let (Some(entry), Some(text)) = (topics.table.entry(path), topics.read(path)?) else { return Ok(None) };
     let mut check = Check::new(path.clone(), TopicRef::parse(text), &entry.sources());
     check.yield_to(&|id| topics.table.topics_of(id).first().is_some_and(|first| first < path));
@@ -275,7 +275,7 @@ pub(crate) fn known(session: &Session, view: &View) -> Result<Topics, wit::Error
 }
 
 /// The topic that a block is in, if the caller sees it.
-fn place(topics: &Topics, view: &View, block: &str) -> Result<TopicPath, wit::Error> {
+pub(crate) fn place(topics: &Topics, view: &View, block: &str) -> Result<TopicPath, wit::Error> {
     let first = topics.table.topics_of(block).into_iter().find(|path| view.audience().sees(path.as_str()));
     first.ok_or_else(|| missing(block))
 }

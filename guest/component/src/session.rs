@@ -121,6 +121,23 @@ impl Session {
         Ok(wit::Archived { turns, revision: self.revision(files)? })
     }
 
+    /// The workspace's id, and whether it was made for that.
+    pub(crate) fn ensure(&self) -> Result<(WorkspaceId, bool), wit::Error> {
+        if let Some(id) = workspace_id()? {
+            return Ok((id, false));
+        }
+        let guard = self.lock("init")?;
+        let base = generation()?;
+        // Somebody may have been faster while we waited.
+        if let Some(id) = workspace_id()? {
+            return Ok((id, false));
+        }
+        let (id, change) = new_workspace_id();
+        store::commit(&guard, base, &[change], &about("init", "a new workspace"))
+            .map_err(|error| self.not_committed(error))?;
+        Ok((id, true))
+    }
+
     pub(crate) fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
         let wait = u32::try_from(self.settings.lock_wait_ms).unwrap_or(u32::MAX);
         lock::acquire(wait, purpose).map_err(convert::lock_error)
@@ -159,26 +176,7 @@ impl wit::GuestSession for Session {
 
     fn init(&self) -> Result<wit::Initialised, wit::Error> {
         self.allow(Verb::Init)?;
-        if let Some(id) = workspace_id()? {
-            return Ok(wit::Initialised {
-                workspace: id.to_string(),
-                created: false,
-                revision: self.revision(self.files())?,
-            });
-        }
-        let guard = self.lock("init")?;
-        let base = generation()?;
-        // Somebody may have been faster while we waited.
-        let (id, created) = match workspace_id()? {
-            Some(id) => (id, false),
-            None => {
-                let (id, change) = new_workspace_id();
-                store::commit(&guard, base, &[change], &about("init", "a new workspace"))
-                    .map_err(|error| self.not_committed(error))?;
-                (id, true)
-            }
-        };
-        drop(guard);
+        let (id, created) = self.ensure()?;
         Ok(wit::Initialised { workspace: id.to_string(), created, revision: self.revision(self.files())? })
     }
 

@@ -11,7 +11,7 @@ use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{FlatRevision, Revision, SourceRef, TopicPath, is_derived_path, path_order};
 use recollex_core::session::Settings;
 use recollex_core::source::{Batch, NewRecord, Plan as ArchivePlan, Tier};
-use recollex_core::table::{FileState, TopicEntry, TopicNote};
+use recollex_core::table::{FileState, TopicEntry, TopicNote, TopicTable};
 use recollex_core::topic::edit::{Edit as TopicEdit, EditFault, Evidence as _, Planned};
 use recollex_core::trust::{Verb, keep_to_caller};
 use recollex_core::turns::{Upkeep, after_batch};
@@ -65,8 +65,8 @@ pub(crate) fn update(
 pub(crate) struct OfTurns<'t> {
     /// The only evidence that blocks may newly rest on (D20).
     pub(crate) offered: BTreeSet<SourceRef>,
-    /// What has to change in the same commit: receipts. Asked for each try; an error is the update's.
-    pub(crate) beside: &'t dyn Fn() -> Result<Vec<Change>, wit::Error>,
+    /// What has to change in the same commit: receipts. Asked for each try, and shown what topics cite; an error is the update's.
+    pub(crate) beside: &'t dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>,
     /// Tokens of the turns: what upkeep counts. None: it counts nothing.
     pub(crate) tokens: Option<u64>,
     /// Which verb it is told as.
@@ -95,7 +95,7 @@ pub(crate) fn of_turns(
             error
         })?;
         if !wanted.topics.is_empty() {
-            wanted.beside = (turns.beside)()?;
+            wanted.beside = (turns.beside)(&ground.topics.table)?;
             ground.counts = turns.tokens;
         }
         Ok(wanted)

@@ -459,6 +459,9 @@ pub struct Recall {
     /// Records and claims at most [default: the setting `recall.memories`]
     #[arg(short = 'k', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_memories: Option<u32>,
+    /// Wait so many milliseconds at most; then say that the answer is pending, and tell nothing
+    #[arg(long, value_name = "MS")]
+    pub wait_ms: Option<u64>,
 }
 
 /// By what something is found.

@@ -1,7 +1,11 @@
 //! `recollex recall`: what an agent's turn is told of memory.
 
+use std::time::Duration;
+
+use recollex::recaller::{self, RequestId};
 use recollex::types::Health;
 use recollex::workspace::{Omission, Omitted, RecallQuery, Recalled, Recollection};
+use recollex::{Recaller, Session};
 use serde::Serialize;
 
 use super::args::Recall;
@@ -19,8 +23,11 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 #[derive(Serialize)]
 #[cfg_attr(feature = "mcp", derive(schemars::JsonSchema))]
 pub struct Document<'a> {
-    /// `empty`, `ok`, `degraded`
-    health: &'static str,
+    /// `empty`, `ok`, `degraded`; null while the answer is pending
+    health: Option<&'static str>,
+    /// There is no answer yet: the request to ask for it by
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<String>,
     /// For the prompt, fenced; empty if there is nothing to tell
     text: &'a str,
     tokens: u64,
@@ -102,7 +109,22 @@ pub fn run(args: &Recall, context: &Context) -> Result<Exit, Failure> {
     let query =
         RecallQuery { text, max_tokens: args.max_tokens.unwrap_or(0), max_memories: args.max_memories.unwrap_or(0) };
     let mut session = context.session()?;
-    let recollection = context.time("recall", || session.recall(&query))?;
+    let recollection = match args.wait_ms {
+        None => context.time("recall", || session.recall(&query))?,
+        Some(wait) => {
+            let recaller = recaller(session)?;
+            match context.time("recall", || recaller.recall(query, Duration::from_millis(wait)))? {
+                recaller::Recall::Told(recollection) => *recollection,
+                recaller::Recall::Pending(id) => {
+                    if context.out.json {
+                        context.out.document(&pending(id));
+                    }
+                    context.hint(&format!("No answer within {wait} ms (--wait-ms); nothing is told."));
+                    return Ok(Exit::DONE);
+                }
+            }
+        }
+    };
     if context.out.json {
         context.out.document(&document(&recollection));
     } else {
@@ -116,10 +138,17 @@ pub fn run(args: &Recall, context: &Context) -> Result<Exit, Failure> {
     Ok(if recollection.memories.is_empty() { Exit::NOTHING } else { Exit::DONE })
 }
 
+/// Has a session recall on a thread of its own.
+pub fn recaller(session: Session) -> Result<Recaller, Failure> {
+    let failed = |error| Failure::usage("thread", format!("the system gives no thread: {error}"));
+    Recaller::start(session).map_err(failed)
+}
+
 /// The JSON document.
 pub fn document(recollection: &Recollection) -> Document<'_> {
     Document {
-        health: views::health(recollection.health),
+        health: Some(views::health(recollection.health)),
+        pending: None,
         text: &recollection.text,
         tokens: recollection.tokens,
         exact: recollection.exact,
@@ -127,6 +156,21 @@ pub fn document(recollection: &Recollection) -> Document<'_> {
         memories: recollection.memories.iter().map(Memory::from).collect(),
         left_out: recollection.left_out.iter().map(LeftOut::from).collect(),
         findings: views::findings(&recollection.findings),
+    }
+}
+
+/// The JSON document of an answer that is not there yet.
+pub fn pending(id: RequestId) -> Document<'static> {
+    Document {
+        health: None,
+        pending: Some(id.to_string()),
+        text: "",
+        tokens: 0,
+        exact: true,
+        max_tokens: 0,
+        memories: Vec::new(),
+        left_out: Vec::new(),
+        findings: Vec::new(),
     }
 }
 
@@ -189,6 +233,9 @@ mod tests {
         let value = serde_json::to_value(document(&recollection(Health::Degraded, &[Omission::Blank]))).unwrap();
         assert_eq!(value["health"], "degraded");
         assert_eq!(value["left_out"][0]["why"], "blank");
+        assert!(value.get("pending").is_none());
+        let waits = serde_json::to_value(pending("r-7".parse().unwrap())).unwrap();
+        assert_eq!((&waits["pending"], &waits["health"]), (&serde_json::json!("r-7"), &serde_json::Value::Null));
         for key in ["text", "tokens", "exact", "max_tokens", "memories", "findings"] {
             assert!(!value[key].is_null(), "{key}");
         }

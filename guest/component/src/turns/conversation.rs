@@ -244,6 +244,11 @@ fn counted<'s>(turns: &[Turn<'s>], threshold: u64) -> BTreeMap<&'s str, u64> {
     counted
 }
 
+/// Counts all turns of a batch. By their nodes' ids.
+pub(super) fn counted_all<'s>(turns: &[Turn<'s>]) -> BTreeMap<&'s str, u64> {
+    counted(turns, u64::MAX)
+}
+
 /// The next batch of a write, if anything is due.
 pub(super) fn next_batch<'s>(
     owed: &Owed<'s>,

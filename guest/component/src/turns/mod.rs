@@ -3,9 +3,11 @@
 //! `conversation` takes nodes in and makes marks, `writing` has a model write, `organising` and `backfilling` have it put memory in
 //! order and catch up, `files` are what turns leave behind. What is owed, what a model is told and what it may do, core says.
 
+mod ask;
 mod backfilling;
 mod conversation;
 mod files;
+mod ground;
 mod migration;
 mod organising;
 mod writing;

@@ -4,8 +4,11 @@
 //! answer has the keys that the verb of the same name has with `--json`, and says what it left out: `truncated`, and a
 //! `cursor` that goes on from there where going on makes sense.
 
-use recollex::Session;
+use std::time::Duration;
+
+use recollex::recaller::Recall;
 use recollex::workspace::{GrepQuery, Method, Query, RecallQuery, Scope};
+use recollex::{Error, Recaller, Session};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,11 +24,25 @@ const HITS: u32 = 10;
 /// Files of a page, unless the caller says otherwise.
 const FILES: u32 = 200;
 
+/// What calls are made with.
+pub struct Desk {
+    /// Answers all calls, one after the other.
+    pub session: Session,
+    /// Answers those that wait for so long and no longer; there once somebody did.
+    recaller: Option<Recaller>,
+}
+
+impl Desk {
+    pub const fn new(session: Session) -> Self {
+        Self { session, recaller: None }
+    }
+}
+
 /// A tool and how it is called.
 struct Entry {
     name: &'static str,
     describe: fn(&'static str) -> Tool,
-    call: fn(JsonObject, &Context, &mut Session) -> Result<Value, Failure>,
+    call: fn(JsonObject, &Context, &mut Desk) -> Result<Value, Failure>,
 }
 
 /// All tools, in the order in which they are listed.
@@ -40,7 +57,7 @@ const TOOLS: &[Entry] = &[
                  each with its id, place, time, speaker and trust.",
             )
         },
-        call: |arguments, context, session| find(read(arguments)?, context, session),
+        call: |arguments, context, desk| find(read(arguments)?, context, &mut desk.session),
     },
     Entry {
         name: "memory_recall",
@@ -52,12 +69,7 @@ const TOOLS: &[Entry] = &[
                  one fenced text. Pending evidence is not told.",
             )
         },
-        call: |arguments, _, session| {
-            let RecallArguments { text, max_tokens, max_memories } = read(arguments)?;
-            let query =
-                RecallQuery { text, max_tokens: max_tokens.unwrap_or(0), max_memories: max_memories.unwrap_or(0) };
-            written(&recall::document(&session.recall(&query)?))
-        },
+        call: |arguments, context, desk| recall_for_turn(read(arguments)?, context, desk),
     },
     Entry {
         name: "memory_get",
@@ -68,7 +80,7 @@ const TOOLS: &[Entry] = &[
                 "Reads a record by its id, a claim by its block id, or a file of the workspace, whole or from a line on.",
             )
         },
-        call: |arguments, _, session| show(read(arguments)?, session),
+        call: |arguments, _, desk| show(read(arguments)?, &mut desk.session),
     },
     Entry {
         name: "memory_browse",
@@ -79,7 +91,7 @@ const TOOLS: &[Entry] = &[
                 "Lists the files of the workspace below a path, with their sizes.",
             )
         },
-        call: |arguments, _, session| list_files(read(arguments)?, session),
+        call: |arguments, _, desk| list_files(read(arguments)?, &mut desk.session),
     },
     Entry {
         name: "memory_grep",
@@ -90,7 +102,7 @@ const TOOLS: &[Entry] = &[
                 "Finds lines with exactly these characters, or that match a regular expression, in all files.",
             )
         },
-        call: |arguments, _, session| find_lines(read(arguments)?, session),
+        call: |arguments, _, desk| find_lines(read(arguments)?, &mut desk.session),
     },
     Entry {
         name: "memory_status",
@@ -101,9 +113,9 @@ const TOOLS: &[Entry] = &[
                 "Says whether memory is whole, how much there is, and what is wrong with it.",
             )
         },
-        call: |arguments, context, session| {
+        call: |arguments, context, desk| {
             let StatusArguments {} = read(arguments)?;
-            let status = session.status()?;
+            let status = desk.session.status()?;
             written(&status::document(context, &status))
         },
     },
@@ -120,10 +132,10 @@ pub fn name(name: &str) -> Option<&'static str> {
 }
 
 /// Calls the tool of this name.
-pub fn call(name: &str, arguments: JsonObject, context: &Context, session: &mut Session) -> Result<Value, Failure> {
+pub fn call(name: &str, arguments: JsonObject, context: &Context, desk: &mut Desk) -> Result<Value, Failure> {
     let entry = TOOLS.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| Failure::usage("unknown-tool", format!("there is no tool {name}")))?;
-    (entry.call)(arguments, context, session)
+    (entry.call)(arguments, context, desk)
 }
 
 /// An error as a client is shown it: the document that `--json` shows.
@@ -240,11 +252,46 @@ fn find(arguments: SearchArguments, context: &Context, session: &mut Session) ->
 #[serde(deny_unknown_fields)]
 struct RecallArguments {
     /// What the turn is about, usually what was just said
-    text: String,
+    text: Option<String>,
     /// Tokens the text may take, its fence included (1500 if not said)
     max_tokens: Option<u64>,
     /// Records and claims at most (8 if not said)
     max_memories: Option<u32>,
+    /// Milliseconds to wait for an answer; without one by then the answer is `pending`, with the request to ask for it by
+    wait_ms: Option<u64>,
+    /// In place of a text: the request of a pending answer
+    request: Option<String>,
+}
+
+fn recall_for_turn(arguments: RecallArguments, context: &Context, desk: &mut Desk) -> Result<Value, Failure> {
+    let RecallArguments { text, max_tokens, max_memories, wait_ms, request } = arguments;
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0));
+    let recalled = match (text, request) {
+        (Some(text), None) => {
+            let (max_tokens, max_memories) = (max_tokens.unwrap_or(0), max_memories.unwrap_or(0));
+            let query = RecallQuery { text, max_tokens, max_memories };
+            if wait_ms.is_none() {
+                return written(&recall::document(&desk.session.recall(&query)?));
+            }
+            if desk.recaller.is_none() {
+                desk.recaller = Some(recall::recaller(context.session()?)?);
+            }
+            let Some(recaller) = &desk.recaller else { return Err(Error::Gone.into()) };
+            recaller.recall(query, wait)?
+        }
+        (None, Some(request)) => {
+            let unknown =
+                || Failure::usage("unknown-request", format!("no answer is kept for the request {request:?}"));
+            let id = request.parse().map_err(|_| unknown())?;
+            let recaller = desk.recaller.as_ref().ok_or_else(unknown)?;
+            recaller.late(id, wait)?.ok_or_else(unknown)?
+        }
+        _ => return Err(Failure::usage("text-or-request", "give either text or request".to_owned())),
+    };
+    match recalled {
+        Recall::Told(recollection) => written(&recall::document(&recollection)),
+        Recall::Pending(id) => written(&recall::pending(id)),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
