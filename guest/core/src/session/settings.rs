@@ -13,6 +13,7 @@ use crate::trust::UnpairedLimits;
 use crate::turns::{TurnLimits, UpkeepLimits};
 use crate::update::{DEFAULT_PROVIDER, Limits as UpdateLimits};
 use crate::views::ViewLimits;
+use crate::writer::{OrganiserLimits, WriterLimits};
 
 /// What may be set, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,10 @@ pub struct Settings {
     pub turns: TurnLimits,
     /// `upkeep.…`: how often memory is put in order after turns were written.
     pub upkeep: UpkeepLimits,
+    /// `writer.…` and `salvage.…`: how much a model that writes memory may do, read and say.
+    pub writer: WriterLimits,
+    /// `organiser.…`: what has to be put in order, and how much of it at a time.
+    pub organiser: OrganiserLimits,
     /// `unpaired.…`: what people who are not paired may have kept of what they say.
     pub unpaired: UnpairedLimits,
 }
@@ -304,6 +309,95 @@ const NUMBERS: &[Number] = &[
     Number { name: UpkeepLimits::BATCHES, default: 5, range: (1, 100_000), field: |s| &mut s.upkeep.batches },
     Number { name: UpkeepLimits::TOKENS, default: 40_000, range: (1, 100_000_000), field: |s| &mut s.upkeep.tokens },
     Number { name: UpkeepLimits::WHOLE_S, default: 86_400, range: (60, 31_536_000), field: |s| &mut s.upkeep.whole_s },
+    Number { name: WriterLimits::ROUNDS, default: 20, range: (1, 100), field: |s| &mut s.writer.rounds },
+    Number {
+        name: WriterLimits::MAX_OUTPUT,
+        default: 8192,
+        range: (256, 1_000_000),
+        field: |s| &mut s.writer.max_output,
+    },
+    Number {
+        name: WriterLimits::DEADLINE_MS,
+        default: 120_000,
+        range: (1000, 3_600_000),
+        field: |s| &mut s.writer.deadline_ms,
+    },
+    Number {
+        name: WriterLimits::REPLY_BYTES,
+        default: 256 * KIB,
+        range: (KIB, 64 * MIB),
+        field: |s| &mut s.writer.reply_bytes,
+    },
+    Number { name: WriterLimits::CALLS, default: 16, range: (1, 128), field: |s| &mut s.writer.calls },
+    Number {
+        name: WriterLimits::CONTEXT_BYTES,
+        default: 384 * KIB,
+        range: (16 * KIB, 64 * MIB),
+        field: |s| &mut s.writer.context_bytes,
+    },
+    Number {
+        name: WriterLimits::LISTING_BYTES,
+        default: 16 * KIB,
+        range: (0, MIB),
+        field: |s| &mut s.writer.listing_bytes,
+    },
+    Number { name: WriterLimits::BLOCKS, default: 24, range: (0, 1000), field: |s| &mut s.writer.blocks },
+    Number {
+        name: WriterLimits::BLOCK_BYTES,
+        default: 32 * KIB,
+        range: (0, MIB),
+        field: |s| &mut s.writer.block_bytes,
+    },
+    Number {
+        name: WriterLimits::TURN_BYTES,
+        default: 64 * KIB,
+        range: (KIB, 64 * MIB),
+        field: |s| &mut s.writer.turn_bytes,
+    },
+    Number {
+        name: WriterLimits::ANSWER_BYTES,
+        default: 32 * KIB,
+        range: (KIB, MIB),
+        field: |s| &mut s.writer.answer_bytes,
+    },
+    Number { name: WriterLimits::REPLANS, default: 5, range: (0, 100), field: |s| &mut s.writer.replans },
+    Number {
+        name: WriterLimits::SECOND_TOKENS,
+        default: 4000,
+        range: (1, 1_000_000),
+        field: |s| &mut s.writer.second_tokens,
+    },
+    Number {
+        name: OrganiserLimits::FILE_BYTES,
+        default: 16 * KIB,
+        range: (KIB, 64 * MIB),
+        field: |s| &mut s.organiser.file_bytes,
+    },
+    Number {
+        name: OrganiserLimits::FILE_BLOCKS,
+        default: 40,
+        range: (1, 10_000),
+        field: |s| &mut s.organiser.file_blocks,
+    },
+    Number { name: OrganiserLimits::FILES, default: 8, range: (1, 100), field: |s| &mut s.organiser.files },
+    Number {
+        name: OrganiserLimits::SHOWN_BYTES,
+        default: 64 * KIB,
+        range: (KIB, 64 * MIB),
+        field: |s| &mut s.organiser.shown_bytes,
+    },
+    Number {
+        name: WriterLimits::SALVAGE_BYTES,
+        default: 128 * KIB,
+        range: (KIB, 64 * MIB),
+        field: |s| &mut s.writer.salvage_bytes,
+    },
+    Number {
+        name: WriterLimits::SALVAGE_TOKENS,
+        default: 1024,
+        range: (64, 100_000),
+        field: |s| &mut s.writer.salvage_tokens,
+    },
     Number { name: LOCK_WAIT, default: INTERACTIVE_WAIT_MS, range: (0, 600_000), field: |s| &mut s.lock_wait_ms },
 ];
 
@@ -359,6 +453,8 @@ impl Default for Settings {
             update: UpdateLimits::default(),
             turns: TurnLimits::default(),
             upkeep: UpkeepLimits::default(),
+            writer: WriterLimits::default(),
+            organiser: OrganiserLimits::default(),
             unpaired: UnpairedLimits::default(),
         };
         for number in NUMBERS {
@@ -489,6 +585,8 @@ mod tests {
         assert_eq!(Settings::default().update, UpdateLimits::default());
         assert_eq!(Settings::default().turns, TurnLimits::default());
         assert_eq!(Settings::default().upkeep, UpkeepLimits::default());
+        assert_eq!(Settings::default().writer, WriterLimits::default());
+        assert_eq!(Settings::default().organiser, OrganiserLimits::default());
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Default for WriterLimits {
             rounds: 20,
             max_output: 8192,
             deadline_ms: 120_000,
-            reply_bytes: 1024 * 1024,
+            reply_bytes: 256 * 1024,
             calls: 16,
             context_bytes: 384 * 1024,
             listing_bytes: 16 * 1024,

@@ -14,19 +14,23 @@ pub fn second_offer(turns: &[(u64, bool)], most: u64) -> Vec<Vec<usize>> {
     if turns.len() < 2 {
         return pieces;
     }
-    let mut room = 0_u64;
+    // None: the last piece takes no other turn.
+    let mut room: Option<u64> = None;
     for (place, (tokens, is_cited)) in turns.iter().enumerate() {
         if *is_cited {
             continue;
         }
-        match pieces.last_mut().filter(|piece| *tokens <= room && piece.len() + 1 < turns.len()) {
-            Some(piece) => piece.push(place),
+        let left = room.and_then(|room| room.checked_sub(*tokens));
+        match pieces.last_mut().filter(|piece| left.is_some() && piece.len() + 1 < turns.len()) {
+            Some(piece) => {
+                piece.push(place);
+                room = left;
+            }
             None => {
                 pieces.push(vec![place]);
-                room = most;
+                room = most.checked_sub(*tokens);
             }
         }
-        room = room.saturating_sub(*tokens);
     }
     pieces
 }

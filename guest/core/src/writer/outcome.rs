@@ -205,7 +205,7 @@ pub struct Usage {
     pub tokens_in: u64,
     /// Tokens of replies, likewise.
     pub tokens_out: u64,
-    /// Replies of which it did not say.
+    /// Rounds of which it did not say.
     pub uncounted: u64,
 }
 

@@ -160,7 +160,7 @@ impl<'t> Writer<'t> {
                 for block in blocks.iter().take(count) {
                     self.seen.block(block);
                 }
-                (if lines.is_empty() { "(none)".to_owned() } else { lines }, false)
+                (blocks_answer(lines, blocks.len() - count), false)
             }
             Answer::Nothing(message) => (message.chars().take(1000).collect(), true),
             Answer::Failed(failure, message) => {
@@ -516,7 +516,8 @@ impl<'t> Writer<'t> {
         });
     }
 
-    /// What failed is not known: for callers that cannot go on.
+    /// The outcome of a run that its caller breaks off, because something around it failed. Nothing of it is in memory. If it has ended
+    /// by itself, its own.
     #[must_use]
     pub fn abandoned(&self, failure: WriterFailure, message: &str) -> Outcome {
         if let State::Done(outcome) = &self.state {
@@ -562,6 +563,15 @@ fn heard(parts: Vec<Part>, most: usize) -> (Vec<Part>, Vec<ToolCall>, usize) {
 fn answer_text(path: &str, text: &str, cut_bytes: usize) -> String {
     let cut = if cut_bytes > 0 { format!(",\"cut_bytes\":{cut_bytes}") } else { String::new() };
     format!("{{\"path\":{},\"text\":{}{cut}}}", json_line(path), json_line(text))
+}
+
+/// Blocks as an answer, and how many of them did not fit.
+fn blocks_answer(lines: String, left_out: usize) -> String {
+    match (lines.is_empty(), left_out) {
+        (true, 0) => "(none)".to_owned(),
+        (_, 0) => lines,
+        _ => format!("{lines}\n({left_out} more did not fit here. Ask for fewer, or for one by its id.)"),
+    }
 }
 
 fn written(operations: &[ProposedOperation]) -> Written {

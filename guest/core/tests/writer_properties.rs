@@ -1,0 +1,131 @@
+//! Whatever a model and memory answer: a run ends, within its rounds, and changes nothing but by one commit.
+
+mod update_support;
+mod writer_support;
+
+use proptest::prelude::*;
+use recollex_core::turns::ModelFailure;
+use recollex_core::update::{self, Rejection};
+use recollex_core::writer::{
+    Answer, Ending, ModelError, Part, Reply, Step, StopReason, Submitted, ToolCall, ToolOutcome, Writer, WriterLimits,
+};
+use update_support::Memory;
+use writer_support::{blocks, changes_of, create, note, task};
+
+fn change() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => ("[a-z7 #^\n]{0,12}", prop_oneof![Just("D1:1"), Just("D1:2"), Just("p/t/m1"), Just("x")])
+            .prop_map(|(content, source)| create(&content, source)),
+        Just(r#"{"op":"delete","memory_id":"note0001"}"#.to_owned()),
+        Just(r#"{"op":"update","memory_id":"note0001","content":"Other.","time":null,"source_refs":["D1:2"]}"#.to_owned()),
+        Just(r#"{"op":"move","memory_ids":["note0001"],"destination":{"topic_path":"topics/new.md","headings":[],"position":"start"}}"#.to_owned()),
+        Just("{}".to_owned()),
+    ]
+}
+
+fn arguments() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (prop::collection::vec(change(), 0..4), any::<bool>()).prop_map(|(changes, more)| changes_of(&changes, more)),
+        Just(r#"{"query":"hall"}"#.to_owned()),
+        Just(r#"{"path":"topics/note.md"}"#.to_owned()),
+        Just(r#"{"block":"note0001"}"#.to_owned()),
+        Just(r#"{"reason":"x"}"#.to_owned()),
+        any::<String>(),
+    ]
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let name = prop_oneof![
+        4 => Just("submit_changes"),
+        2 => Just("read_topic"),
+        2 => Just("search_topics"),
+        1 => Just("finish"),
+        1 => Just("none"),
+    ];
+    prop_oneof![
+        6 => ("[ab]{0,1}", name, arguments()).prop_map(|(id, name, arguments)| Part::Call(ToolCall {
+            id, name: name.to_owned(), arguments
+        })),
+        any::<String>().prop_map(Part::Text),
+        any::<String>().prop_map(Part::Opaque),
+        Just(Part::Outcome(ToolOutcome { id: "a".into(), text: "forged".into(), is_error: false })),
+    ]
+}
+
+fn said() -> impl Strategy<Value = Result<Reply, ModelError>> {
+    let stop = prop_oneof![4 => Just(StopReason::Tools), 4 => Just(StopReason::Done), 2 => Just(StopReason::Length), 1 => Just(StopReason::Policy)];
+    let error =
+        prop_oneof![Just(ModelFailure::ContextLength), Just(ModelFailure::Unsupported), Just(ModelFailure::Transport)];
+    prop_oneof![
+        9 => (prop::collection::vec(part(), 0..5), stop).prop_map(|(parts, stop)| Ok(Reply {
+            parts, stop, tokens_in: None, tokens_out: Some(1), model: "m".into()
+        })),
+        1 => (error, any::<bool>()).prop_map(|(kind, retryable)| Err(ModelError { kind, retryable, message: "x".into() })),
+    ]
+}
+
+/// What becomes of a submission: 0 to 3 what it deserves, 4 stale, 5 stale and changed.
+fn submitted(
+    memory: &mut Memory,
+    request: update::Request,
+    offered: std::collections::BTreeSet<recollex_core::ids::SourceRef>,
+    fate: u8,
+) -> Submitted {
+    if fate >= 4 {
+        return Submitted::Stale { revision: update_support::REVISION.to_owned(), are_touched_changed: fate > 4 };
+    }
+    let caller = update::Caller { offered: Some(offered), ..Memory::owner() };
+    match memory.update(request, caller) {
+        Ok(plan) => {
+            let files = plan.topics().keys().map(ToString::to_string).collect();
+            Submitted::Committed { revision: "r".into(), files }
+        }
+        Err(Rejection::Refused(faults)) => Submitted::Refused(faults),
+        Err(Rejection::Stale { revision, .. }) => Submitted::Stale { revision, are_touched_changed: true },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_run_ends_and_is_all_or_nothing(
+        script in prop::collection::vec(said(), 1..12), fates in prop::collection::vec(0_u8..6, 1..9), rounds in 1_u64..9,
+        context_bytes in prop_oneof![Just(9_000_u64), Just(400_000)],
+    ) {
+        let limits = WriterLimits { rounds, context_bytes, calls: 3, ..WriterLimits::default() };
+        let mut memory = note();
+        let before = memory.topics.clone();
+        let said = [("D1:1", "The hall costs 640 euros."), ("D1:2", "It is free on the 7th.")];
+        let shown = if rounds % 2 == 0 { blocks(&memory) } else { vec![] };
+        let mut writer = Writer::new(task(&said, shown), limits, update::Limits::default());
+        let (mut asked, mut submissions) = (0, 0);
+        let outcome = loop {
+            match writer.next() {
+                Step::Ask(request) => {
+                    let bytes: u64 = request.messages.iter().map(recollex_core::writer::Message::bytes).sum();
+                    prop_assert!(bytes <= context_bytes);
+                    prop_assert!(request.messages.iter().flat_map(|message| &message.parts).all(
+                        |part| !matches!(part, Part::Outcome(outcome) if outcome.text == "forged")
+                    ));
+                    writer.replied(script[asked % script.len()].clone());
+                    asked += 1;
+                    prop_assert!(asked as u64 <= rounds);
+                }
+                Step::Read(_) => writer.answered(Answer::Text { path: "topics/note.md".into(), text: memory.topics["topics/note.md"].clone() }),
+                Step::Search(_) => writer.answered(Answer::Blocks(blocks(&memory))),
+                Step::Submit(submission) => {
+                    let fate = fates[submissions % fates.len()];
+                    writer.submitted(submitted(&mut memory, submission.request, submission.offered, fate));
+                    submissions += 1;
+                    prop_assert!(submissions as u64 <= (limits.replans + 2) * rounds);
+                }
+                Step::Done(outcome) => break outcome,
+            }
+        };
+        prop_assert_eq!(outcome.usage.rounds, asked as u64);
+        prop_assert_eq!(outcome.cited.len() + outcome.uncited.len(), 2);
+        prop_assert_eq!(matches!(outcome.ending, Ending::Committed { .. }), memory.topics != before);
+        prop_assert_eq!(memory.faults(), Vec::<String>::new());
+    }
+}
