@@ -61,12 +61,15 @@ pub(crate) fn update(
     transact(session, "update", draft.request().commit_message(), options.dry_run, want)
 }
 
+/// What changes beside topics, by what is known of them.
+pub(crate) type Beside<'t> = &'t dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>;
+
 /// What turns have to do with an update that a writer makes of them.
 pub(crate) struct OfTurns<'t> {
     /// The only evidence that blocks may newly rest on (D20).
     pub(crate) offered: BTreeSet<SourceRef>,
     /// What has to change in the same commit: receipts. Asked for each try, and shown what topics cite; an error is the update's.
-    pub(crate) beside: &'t dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>,
+    pub(crate) beside: Beside<'t>,
     /// Tokens of the turns: what upkeep counts. None: it counts nothing.
     pub(crate) tokens: Option<u64>,
     /// Which verb it is told as.

@@ -28,6 +28,9 @@ use crate::view::View;
 /// So many candidates are read and counted at a time.
 const COUNTED_TOGETHER: usize = 64;
 
+/// A text, and its tokens.
+type Counted = (String, u64);
+
 /// A backfill.
 pub(crate) struct Backfilling {
     session: Session,
@@ -117,9 +120,9 @@ impl Backfilling {
     }
 
     /// The next batch, with the text of each and its tokens.
-    fn batch(&self, rest: &[Candidate]) -> Result<(Vec<Candidate>, Vec<(String, u64)>), wit::Error> {
+    fn batch(&self, rest: &[Candidate]) -> Result<(Vec<Candidate>, Vec<Counted>), wit::Error> {
         let budget = NonZeroU64::new(self.session.settings.turns.batch_tokens).unwrap_or(NonZeroU64::MIN);
-        let mut read: Vec<(String, u64)> = Vec::new();
+        let mut read: Vec<Counted> = Vec::new();
         for group in rest.chunks(COUNTED_TOGETHER) {
             let texts = settled(|_| texts(&self.session, group))?;
             let tokens = model::count_tokens(VOCABULARY, &texts).tokens;

@@ -178,9 +178,12 @@ fn shape(topics: &Topics, path: &TopicPath) -> Result<Option<TopicShape>, wit::E
 /// Conversations as far as somebody asked which of their records are of sibling branches.
 struct Siblings {
     session: Session,
-    /// By conversation: its records in order, and its branches. None: it has no archive of that form.
-    known: RefCell<BTreeMap<String, Option<Rc<(Vec<String>, Branches)>>>>,
+    /// By conversation. None: it has no archive of that form.
+    known: RefCell<BTreeMap<String, Option<Known>>>,
 }
+
+/// The records of a conversation in order, and its branches.
+type Known = Rc<(Vec<String>, Branches)>;
 
 impl Siblings {
     fn of(session: &Session) -> Self {
@@ -205,7 +208,7 @@ impl Siblings {
         !is_above(&a, &b) && !is_above(&b, &a)
     }
 
-    fn conversation(&self, id: &SourceId) -> Option<Rc<(Vec<String>, Branches)>> {
+    fn conversation(&self, id: &SourceId) -> Option<Known> {
         let name = format!("{}/{}", id.provider(), id.thread());
         if let Some(known) = self.known.borrow().get(&name) {
             return known.clone();

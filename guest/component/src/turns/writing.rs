@@ -22,14 +22,13 @@ use super::ground;
 use super::organising;
 use crate::bindings::exports::recollex::memory::turns as wit;
 use crate::bindings::exports::recollex::memory::workspace::Updated;
-use crate::bindings::recollex::memory::store::Change;
 use crate::cache;
 use crate::clock;
 use crate::convert;
 use crate::keep;
 use crate::reading;
 use crate::session::{Session, unfit};
-use crate::update::{self, OfTurns};
+use crate::update::{self, Beside, OfTurns};
 
 /// Writes the next batch of a conversation.
 pub(super) fn write(conversation: &Conversation, options: &wit::WriteOptions) -> Result<wit::Written, wit::Error> {
@@ -59,7 +58,7 @@ pub(super) struct Writing<'w> {
     pub(super) model: Option<String>,
     pub(super) verb: &'w str,
     /// What its first commit leaves beside the topics.
-    pub(super) receipt: Option<&'w dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>>,
+    pub(super) receipt: Option<Beside<'w>>,
     /// What upkeep counts.
     pub(super) tokens: Option<u64>,
 }
@@ -250,12 +249,7 @@ impl Writing<'_> {
     }
 
     /// One run.
-    fn run(
-        &self,
-        evidence: Evidence,
-        receipt: Option<&dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>>,
-        tokens: Option<u64>,
-    ) -> Result<Done, wit::Error> {
+    fn run(&self, evidence: Evidence, receipt: Option<Beside<'_>>, tokens: Option<u64>) -> Result<Done, wit::Error> {
         let settings = &self.session.settings;
         let texts: Vec<&str> = evidence.turns().iter().map(|turn| turn.content.as_str()).collect();
         let ground = ground::of_texts(self.session, &texts, self.model.clone(), &settings.writer)?;
@@ -308,7 +302,7 @@ pub(super) struct Commits<'c> {
     pub(super) session: &'c Session,
     pub(super) verb: &'c str,
     /// What changes with the topics.
-    pub(super) beside: &'c dyn Fn(&TopicTable) -> Result<Vec<Change>, wit::Error>,
+    pub(super) beside: Beside<'c>,
     pub(super) tokens: Option<u64>,
 }
 
