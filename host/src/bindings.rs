@@ -27,6 +27,6 @@ pub mod verifier {
     });
 }
 
-pub use memory::exports::recollex::memory::workspace;
+pub use memory::exports::recollex::memory::{turns, workspace};
 pub use memory::recollex::memory::types;
 pub use verifier::exports::recollex::memory::archive_view;

@@ -51,7 +51,7 @@
 //!
 //! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
 //! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
-//! behind that; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; [`recaller`] recalls for those who cannot wait; `versions` refuses components that do not fit.
+//! behind that; [`turns`] brings conversations into memory; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; [`recaller`] recalls for those who cannot wait; `versions` refuses components that do not fit.
 
 #![forbid(unsafe_code)]
 
@@ -72,6 +72,7 @@ mod session;
 pub mod store;
 mod ticker;
 mod tokens;
+pub mod turns;
 mod verifier;
 mod versions;
 

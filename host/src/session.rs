@@ -11,6 +11,7 @@ use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
 use crate::bindings::memory::Memory;
+use crate::bindings::turns;
 use crate::bindings::types::{self, Finding, Tier};
 use crate::bindings::workspace::{
     self, Account, Answer, Archived, Audience, AudienceChange, BlockReference, CoreView, Excerpt, GrepQuery,
@@ -408,8 +409,37 @@ impl Session {
         self.live.as_mut().map(|live| live.store.data_mut().meter().memory())
     }
 
+    /// Makes a call of the interface `turns` on the workspace, as [`Session::call`] makes one of `workspace`.
+    pub(crate) fn call_turns<T>(
+        &mut self,
+        f: impl FnOnce(&turns::Guest, &mut Store<Host>, ResourceAny) -> wasmtime::Result<Result<T, types::Error>>,
+    ) -> Result<T, Error> {
+        let live = match self.live.take() {
+            Some(live) => live,
+            None => self.start()?,
+        };
+        let session = live.session;
+        self.call_world(live, |world, store| f(world.recollex_memory_turns(), store, session))?.map_err(Error::from)
+    }
+
+    /// Makes such a call on something that an earlier one handed out.
+    pub(crate) fn call_turns_on<T>(
+        &mut self,
+        underway: &Underway,
+        f: impl FnOnce(&turns::Guest, &mut Store<Host>, ResourceAny) -> wasmtime::Result<Result<T, types::Error>>,
+    ) -> Result<T, Error> {
+        let live = underway.instance(self)?;
+        self.call_world(live, |world, store| f(world.recollex_memory_turns(), store, underway.handle))?
+            .map_err(Error::from)
+    }
+
+    /// The program's listener.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.options.observer)
+    }
+
     /// Something of the component's that a call has just handed out.
-    fn underway(&self, handle: ResourceAny) -> Result<Underway, Error> {
+    pub(crate) fn underway(&self, handle: ResourceAny) -> Result<Underway, Error> {
         // The call went well, so the instance is there.
         let live = self.live.as_ref().ok_or(Error::Gone)?;
         Ok(Underway { handle, dropped: Arc::clone(&live.dropped) })
@@ -432,8 +462,17 @@ impl Session {
     /// host included, it is dropped, and with it everything that it held.
     fn call_in<T>(
         &mut self,
-        mut live: Live,
+        live: Live,
         f: impl FnOnce(&workspace::Guest, &mut Store<Host>) -> wasmtime::Result<T>,
+    ) -> Result<T, Error> {
+        self.call_world(live, |world, store| f(world.recollex_memory_workspace(), store))
+    }
+
+    /// The same for any interface of the component's world.
+    fn call_world<T>(
+        &mut self,
+        mut live: Live,
+        f: impl FnOnce(&Memory, &mut Store<Host>) -> wasmtime::Result<T>,
     ) -> Result<T, Error> {
         let Live { store, world, dropped, .. } = &mut live;
         let dropped = std::mem::take(&mut *dropped.lock().unwrap_or_else(PoisonError::into_inner));
@@ -441,7 +480,7 @@ impl Session {
             for handle in dropped {
                 handle.resource_drop(&mut *store)?;
             }
-            f(world.recollex_memory_workspace(), store)
+            f(world, store)
         })?;
         self.live = Some(live);
         Ok(answer)
@@ -526,12 +565,17 @@ impl Query {
 }
 
 /// Something in an instance that outlives the call which made it.
-struct Underway {
-    handle: ResourceAny,
+pub(crate) struct Underway {
+    pub(crate) handle: ResourceAny,
     dropped: Dropped,
 }
 
 impl Underway {
+    /// Whether both belong to one instance.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.dropped, &other.dropped)
+    }
+
     /// Takes the instance that this belongs to, if it is still this session's.
     fn instance(&self, session: &mut Session) -> Result<Live, Error> {
         session.live.take_if(|live| Arc::ptr_eq(&live.dropped, &self.dropped)).ok_or(Error::Gone)
