@@ -122,7 +122,8 @@ impl Nightly {
     #[must_use]
     pub fn new(at: &str, zone: Option<&str>) -> Option<Self> {
         let (hour, minute) = at.split_once(':')?;
-        let number = |text: &str| (text.len() == 2).then(|| text.parse::<i8>().ok()).flatten();
+        let number =
+            |text: &str| (text.len() == 2 && !text.starts_with('+')).then(|| text.parse::<i8>().ok()).flatten();
         let at = Time::new(number(hour)?, number(minute)?, 0, 0).ok()?;
         let zone = zone.and_then(|name| TimeZoneDatabase::bundled().get(name).ok()).unwrap_or(TimeZone::UTC);
         Some(Self { at, zone })
