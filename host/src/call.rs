@@ -175,6 +175,7 @@ mod tests {
         Limits {
             // Long, for a machine that is busy otherwise: cases about time say their own.
             deadline: Duration::from_secs(60),
+            model_time: Duration::from_secs(60),
             memory_bytes: 1 << 20,
             output_bytes: 1 << 20,
             host_calls: 1000,

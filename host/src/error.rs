@@ -24,7 +24,7 @@ pub enum Error {
         "the component reached the host's limit `{name}` of {allowed} {unit}; a smaller request may succeed, or raise the limit"
     )]
     Limit {
-        /// The limit: `deadline`, `memory`, `output`, `stack`, `table`, `handles`, `host-calls` or `random`; or
+        /// The limit: `deadline`, `model-time`, `memory`, `output`, `stack`, `table`, `handles`, `host-calls` or `random`; or
         /// `machine-memory`: the system gave no more, to this process or to any.
         name: &'static str,
         /// What it is set to, in `unit`.

@@ -1,7 +1,7 @@
 //! The long-term memory of AI agents, kept as files a person can read: the host.
 //!
 //! The logic is in two WebAssembly components whose contract is `wit/`. This crate runs them with wasmtime and gives
-//! them what they import: a store over one directory, a lock, a clock, randomness, a log. What a component cannot do is
+//! them what they import: a store over one directory, a lock, a clock, randomness, a log, a language model. What a component cannot do is
 //! as much part of it as what it can: it touches one workspace and nothing else, within [`Limits`] of time, memory and
 //! output, and a fault in it is an [`Error`] with a name, after which the next call works.
 //!
@@ -51,7 +51,9 @@
 //!
 //! Where things are: `runtime` sets the engine up; `call` makes one call and tells its failure apart; `session` and
 //! `verifier` are the two worlds' exports; `imports` is what the component gets, and [`store`] and [`lock`] what is
-//! behind that; [`turns`] brings conversations into memory; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; [`recaller`] recalls for those who cannot wait; `versions` refuses components that do not fit.
+//! behind that; [`model`] asks language models; [`turns`] brings conversations into memory; [`recaller`] recalls for those who
+//! cannot wait; [`history`] records commits with git; [`maintenance`] looks after a workspace from outside; `versions` refuses
+//! components that do not fit.
 
 #![forbid(unsafe_code)]
 
@@ -65,6 +67,7 @@ mod imports;
 mod limits;
 pub mod lock;
 pub mod maintenance;
+pub mod model;
 pub mod observer;
 pub mod recaller;
 mod runtime;

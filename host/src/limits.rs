@@ -13,9 +13,12 @@ use crate::error::Error;
 /// name given here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `deadline`: wall-clock time of one call, time spent in the host included. It is kept to within about 10 ms, and
-    /// never cuts a commit of the store in two.
+    /// `deadline`: wall-clock time of one call, time spent in the host included, save what models take. It is kept to within
+    /// about 10 ms, and never cuts a commit of the store in two.
     pub deadline: Duration,
+    /// `model-time`: wall-clock time that models may take within one call, all requests together. A request is cut short by
+    /// it (`timeout`); the next one ends the call.
+    pub model_time: Duration,
     /// `memory`: bytes of linear memory, over all memories of a session.
     pub memory_bytes: u64,
     /// `output`: bytes that one call may write and log, and again bytes that it may return.
@@ -31,10 +34,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 60 s, 1 GiB of memory, 256 MiB of output, ten million calls of imports, 512 KiB of stack, 100 000 table elements and as many handles.
+    /// 60 s, an hour of models, 1 GiB of memory, 256 MiB of output, ten million calls of imports, 512 KiB of stack, 100 000 table elements and as many handles.
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(60),
+            model_time: Duration::from_secs(60 * 60),
             memory_bytes: 1 << 30,
             output_bytes: 256 << 20,
             host_calls: 10_000_000,
@@ -74,6 +78,11 @@ impl Limits {
         Reached { name: "deadline", allowed, unit: "ms" }
     }
 
+    pub(crate) fn model_time_reached(&self) -> Reached {
+        let allowed = u64::try_from(self.model_time.as_millis()).unwrap_or(u64::MAX);
+        Reached { name: "model-time", allowed, unit: "ms" }
+    }
+
     pub(crate) fn output_reached(&self) -> Reached {
         Reached { name: "output", allowed: self.output_bytes, unit: "bytes" }
     }
@@ -111,6 +120,8 @@ pub(crate) struct Meter {
     number: u64,
     /// When the call under way must be over; none: never.
     deadline: Option<Instant>,
+    /// Time that models may still take.
+    model_time_left: Duration,
     output_left: u64,
     host_calls_left: u64,
     memory: u64,
@@ -126,6 +137,7 @@ impl Meter {
             canceller: Canceller::default(),
             number: 0,
             deadline: None,
+            model_time_left: Duration::ZERO,
             output_left: 0,
             host_calls_left: 0,
             memory: 0,
@@ -152,6 +164,7 @@ impl Meter {
     /// is, because it does.
     pub fn begin(&mut self) -> Running {
         self.deadline = Instant::now().checked_add(self.limits.deadline);
+        self.model_time_left = self.limits.model_time;
         self.output_left = self.limits.output_bytes;
         self.host_calls_left = self.limits.host_calls;
         self.said = None;
@@ -177,6 +190,20 @@ impl Meter {
     /// The time that is left to the call under way.
     pub fn time_left(&self) -> Duration {
         self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// The time that a model may take which is asked to answer within `wanted`.
+    pub fn model_time(&self, wanted: Duration) -> wasmtime::Result<Duration> {
+        if self.model_time_left.is_zero() {
+            return Err(self.limits.model_time_reached().into());
+        }
+        Ok(wanted.min(self.model_time_left))
+    }
+
+    /// A model took so long: that is counted as its own, and given back to the call.
+    pub fn spent_on_model(&mut self, time: Duration) {
+        self.model_time_left = self.model_time_left.saturating_sub(time);
+        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(time));
     }
 
     /// Counts one call of an import, which somebody who cancelled the call does not want any more.

@@ -18,6 +18,7 @@ use crate::bindings::verifier::VerifierPre;
 use crate::error::Error;
 use crate::imports::Host;
 use crate::limits::Limits;
+use crate::model::{Models, NoModels};
 use crate::observer::{Level, Observer, Silent};
 use crate::ticker::Ticker;
 use crate::verifier::Alone;
@@ -39,6 +40,8 @@ pub struct RuntimeOptions {
     pub limits: Limits,
     /// Hears of what happens to the runtime itself: compiling, the cache. Sessions have their own.
     pub observer: Arc<dyn Observer>,
+    /// The language models that sessions may ask; none: everything but writing by a model works.
+    pub models: Arc<dyn Models>,
     /// A component file of world `memory` to run instead of the one in this crate.
     pub memory_component: Option<PathBuf>,
     /// A component file of world `verifier` to run instead of the one in this crate.
@@ -51,6 +54,7 @@ impl Default for RuntimeOptions {
             cache: None,
             limits: Limits::default(),
             observer: Arc::new(Silent),
+            models: Arc::new(NoModels),
             memory_component: None,
             verifier_component: None,
         }
@@ -111,6 +115,12 @@ impl Runtime {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.options.limits
+    }
+
+    /// The models that sessions ask.
+    #[must_use]
+    pub fn models(&self) -> &Arc<dyn Models> {
+        &self.inner.options.models
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -490,7 +490,9 @@ impl Session {
     fn start(&self) -> Result<Live, Error> {
         let Medium { store, lock } = self.medium.clone();
         let OpenOptions { observer, clock, .. } = self.options.clone();
-        let host = Host::new(store, lock, observer, clock, self.canceller.clone(), self.runtime.limits().clone());
+        let models = Arc::clone(self.runtime.models());
+        let limits = self.runtime.limits().clone();
+        let host = Host::new(store, lock, models, observer, clock, self.canceller.clone(), limits);
         let options = workspace::OpenOptions {
             tier: self.options.tier,
             principal: self.options.principal.clone(),

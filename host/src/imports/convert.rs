@@ -5,6 +5,7 @@
 
 use crate::bindings::memory::recollex::memory as wit;
 use crate::lock;
+use crate::model;
 use crate::observer;
 use crate::store;
 
@@ -189,5 +190,115 @@ impl From<wit::log::Level> for observer::Level {
             wit::log::Level::Warn => Self::Warn,
             wit::log::Level::Error => Self::Error,
         }
+    }
+}
+
+impl From<wit::model::Part> for model::Part {
+    fn from(part: wit::model::Part) -> Self {
+        match part {
+            wit::model::Part::Text(text) => Self::Text(text),
+            wit::model::Part::Call(wit::model::ToolCall { id, name, arguments }) => {
+                Self::Call(model::ToolCall { id, name, arguments })
+            }
+            wit::model::Part::Outcome(wit::model::ToolOutcome { id, text, is_error }) => {
+                Self::Outcome(model::ToolOutcome { id, text, is_error })
+            }
+            wit::model::Part::Opaque(json) => Self::Opaque(json),
+        }
+    }
+}
+
+impl From<model::Part> for wit::model::Part {
+    fn from(part: model::Part) -> Self {
+        match part {
+            model::Part::Text(text) => Self::Text(text),
+            model::Part::Call(model::ToolCall { id, name, arguments }) => {
+                Self::Call(wit::model::ToolCall { id, name, arguments })
+            }
+            model::Part::Outcome(model::ToolOutcome { id, text, is_error }) => {
+                Self::Outcome(wit::model::ToolOutcome { id, text, is_error })
+            }
+            model::Part::Opaque(json) => Self::Opaque(json),
+        }
+    }
+}
+
+impl From<wit::model::Request> for model::Request {
+    /// All but the deadline, which is the attempt's.
+    fn from(request: wit::model::Request) -> Self {
+        let wit::model::Request { purpose, model, messages, tools, must_call, max_output, deadline_ms: _ } = request;
+        let messages = messages.into_iter().map(|wit::model::Message { author, parts }| model::Message {
+            author: match author {
+                wit::model::Author::System => model::Author::System,
+                wit::model::Author::User => model::Author::User,
+                wit::model::Author::Assistant => model::Author::Assistant,
+                wit::model::Author::Tool => model::Author::Tool,
+            },
+            parts: parts.into_iter().map(Into::into).collect(),
+        });
+        let tools = tools
+            .into_iter()
+            .map(|wit::model::Tool { name, description, schema }| model::Tool { name, description, schema });
+        Self { purpose, model, messages: messages.collect(), tools: tools.collect(), must_call, max_output }
+    }
+}
+
+impl From<model::Reply> for wit::model::Reply {
+    fn from(reply: model::Reply) -> Self {
+        let model::Reply { parts, stop, tokens_in, tokens_out, model } = reply;
+        let stop = match stop {
+            model::StopReason::Done => wit::model::StopReason::Done,
+            model::StopReason::Tools => wit::model::StopReason::Tools,
+            model::StopReason::Length => wit::model::StopReason::Length,
+            model::StopReason::Policy => wit::model::StopReason::Policy,
+        };
+        Self { parts: parts.into_iter().map(Into::into).collect(), stop, tokens_in, tokens_out, model }
+    }
+}
+
+impl From<model::ModelError> for wit::model::ModelError {
+    fn from(error: model::ModelError) -> Self {
+        use model::ModelErrorKind as Kind;
+        let model::ModelError { kind, retryable, retry_after, message } = error;
+        let kind = match kind {
+            Kind::Unconfigured => wit::model::ModelErrorKind::Unconfigured,
+            Kind::Transport => wit::model::ModelErrorKind::Transport,
+            Kind::RateLimit => wit::model::ModelErrorKind::RateLimit,
+            Kind::Provider => wit::model::ModelErrorKind::Provider,
+            Kind::Authentication => wit::model::ModelErrorKind::Authentication,
+            Kind::Authorization => wit::model::ModelErrorKind::Authorization,
+            Kind::InvalidRequest => wit::model::ModelErrorKind::InvalidRequest,
+            Kind::ContextLength => wit::model::ModelErrorKind::ContextLength,
+            Kind::ContentPolicy => wit::model::ModelErrorKind::ContentPolicy,
+            Kind::Timeout => wit::model::ModelErrorKind::Timeout,
+            Kind::Unsupported => wit::model::ModelErrorKind::Unsupported,
+            Kind::Cancelled => wit::model::ModelErrorKind::Cancelled,
+        };
+        let retry_after_ms = retry_after.map(|wait| u32::try_from(wait.as_millis()).unwrap_or(u32::MAX));
+        Self { kind, retryable, retry_after_ms, message }
+    }
+}
+
+impl From<wit::model::EmbeddingRole> for model::EmbeddingRole {
+    fn from(role: wit::model::EmbeddingRole) -> Self {
+        match role {
+            wit::model::EmbeddingRole::Passage => Self::Passage,
+            wit::model::EmbeddingRole::Query => Self::Query,
+        }
+    }
+}
+
+impl From<model::Embeddings> for wit::model::Embeddings {
+    fn from(embeddings: model::Embeddings) -> Self {
+        let model::Embeddings { model, vectors } = embeddings;
+        Self { model, vectors }
+    }
+}
+
+impl From<Option<model::ModelInfo>> for wit::model::ModelInfo {
+    fn from(info: Option<model::ModelInfo>) -> Self {
+        let configured = info.is_some();
+        let model::ModelInfo { model, context, max_output, tools, dimensions } = info.unwrap_or_default();
+        Self { configured, model, context, max_output, tools, dimensions }
     }
 }

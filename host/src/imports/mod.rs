@@ -1,7 +1,7 @@
 //! What the component imports, as this host gives it.
 //!
 //! Each `impl` below is one interface of `wit/`, in the order of `wit/worlds.wit`. They pass on: the store and the lock
-//! to their traits, log and time to the session's observer and clock, randomness to the system. What is decided here is
+//! to their traits, requests to a model to the providers, log and time to the session's observer and clock, randomness to the system. What is decided here is
 //! only how much of each a component may have. The errors that the contract names are answers; an `Err` of wasmtime's
 //! stops the component.
 
@@ -19,6 +19,7 @@ use crate::cancel::Canceller;
 use crate::clock::Clock;
 use crate::limits::{Limits, Meter, RANDOM_BYTES};
 use crate::lock::{Lock, LockError};
+use crate::model::{self, Attempt, Models};
 use crate::observer::Observer;
 use crate::store::{self, Guard, Store};
 use crate::tokens;
@@ -46,6 +47,7 @@ pub struct HeldGuard(Box<dyn Guard>);
 pub(crate) struct Host {
     store: Arc<dyn Store>,
     lock: Arc<dyn Lock>,
+    models: Arc<dyn Models>,
     observer: Arc<dyn Observer>,
     clock: Arc<dyn Clock>,
     guards: ResourceTable,
@@ -57,6 +59,7 @@ impl Host {
     pub fn new(
         store: Arc<dyn Store>,
         lock: Arc<dyn Lock>,
+        models: Arc<dyn Models>,
         observer: Arc<dyn Observer>,
         clock: Arc<dyn Clock>,
         canceller: Canceller,
@@ -64,7 +67,7 @@ impl Host {
     ) -> Self {
         let mut guards = ResourceTable::new();
         guards.set_max_capacity(GUARDS);
-        Self { store, lock, observer, clock, guards, meter: Meter::new(limits).cancelled_by(canceller) }
+        Self { store, lock, models, observer, clock, guards, meter: Meter::new(limits).cancelled_by(canceller) }
     }
 }
 
@@ -265,26 +268,53 @@ fn size(change: &store::Change) -> usize {
     change.path.len().saturating_add(edit)
 }
 
-/// This host has no model: the contract lets it say so, and everything that needs none works.
+impl Host {
+    /// Asks a model. What it takes is not taken from the call's own time, and a call that is cancelled meanwhile ends.
+    fn ask<T>(
+        &mut self,
+        deadline_ms: u32,
+        ask: impl FnOnce(&dyn Models, &Attempt<'_>) -> Result<T, model::ModelError>,
+    ) -> wasmtime::Result<Result<T, model::ModelError>> {
+        self.meter.check_time()?;
+        let time = self.meter.model_time(Duration::from_millis(deadline_ms.into()))?;
+        let begun = Instant::now();
+        let is_cancelled = || self.meter.check_cancelled().is_err();
+        let outcome = ask(&*self.models, &Attempt::new(time, &is_cancelled, &*self.observer));
+        self.meter.spent_on_model(begun.elapsed());
+        self.meter.check_cancelled()?;
+        Ok(outcome)
+    }
+}
+
+/// What a request counts for: the bytes that leave with it.
+fn request_size(request: &model::Request) -> usize {
+    let part = |part: &model::Part| match part {
+        model::Part::Text(text) | model::Part::Opaque(text) => text.len(),
+        model::Part::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
+        model::Part::Outcome(outcome) => outcome.id.len() + outcome.text.len(),
+    };
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let tools = request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.len());
+    parts.map(|one| part(one).saturating_add(LINE)).chain(tools).fold(LINE, usize::saturating_add)
+}
+
 impl wit::model::Host for Host {
-    fn describe(&mut self, _purpose: String) -> wasmtime::Result<wit::model::ModelInfo> {
+    fn describe(&mut self, purpose: String) -> wasmtime::Result<wit::model::ModelInfo> {
         self.meter.count_call()?;
-        Ok(wit::model::ModelInfo {
-            configured: false,
-            model: None,
-            context: None,
-            max_output: None,
-            tools: false,
-            dimensions: None,
-        })
+        // Why there is none, a request is told.
+        Ok(self.models.provider(&purpose).ok().map(|provider| provider.describe()).into())
     }
 
     fn complete(
         &mut self,
-        _request: wit::model::Request,
+        request: wit::model::Request,
     ) -> wasmtime::Result<Result<wit::model::Reply, wit::model::ModelError>> {
         self.meter.count_call()?;
-        Ok(Err(unconfigured("no language model is configured in this host")))
+        let deadline_ms = request.deadline_ms;
+        let request = model::Request::from(request);
+        self.meter.charge(request_size(&request))?;
+        let reply = self.ask(deadline_ms, |models, attempt| model::complete(models, &request, attempt))?;
+        Ok(reply.map(Into::into).map_err(Into::into))
     }
 
     fn count_tokens(&mut self, vocabulary: String, texts: Vec<String>) -> wasmtime::Result<wit::model::TokenCounts> {
@@ -297,21 +327,14 @@ impl wit::model::Host for Host {
 
     fn embed(
         &mut self,
-        _texts: Vec<String>,
-        _role: wit::model::EmbeddingRole,
-        _deadline_ms: u32,
+        texts: Vec<String>,
+        role: wit::model::EmbeddingRole,
+        deadline_ms: u32,
     ) -> wasmtime::Result<Result<wit::model::Embeddings, wit::model::ModelError>> {
         self.meter.count_call()?;
-        Ok(Err(unconfigured("no embedding model is configured in this host")))
-    }
-}
-
-fn unconfigured(message: &str) -> wit::model::ModelError {
-    wit::model::ModelError {
-        kind: wit::model::ModelErrorKind::Unconfigured,
-        retryable: false,
-        retry_after_ms: None,
-        message: message.to_owned(),
+        self.meter.charge(texts.iter().map(String::len).sum())?;
+        let vectors = self.ask(deadline_ms, |models, attempt| model::embed(models, &texts, role.into(), attempt))?;
+        Ok(vectors.map(Into::into).map_err(Into::into))
     }
 }
 
@@ -476,8 +499,9 @@ mod tests {
 
     fn host(limits: Limits) -> (Arc<Probe>, Host) {
         let probe = Arc::new(Probe::default());
+        let models = Arc::new(model::NoModels);
         let mut host =
-            Host::new(probe.clone(), probe.clone(), probe.clone(), Arc::new(At), Canceller::default(), limits);
+            Host::new(probe.clone(), probe.clone(), models, probe.clone(), Arc::new(At), Canceller::default(), limits);
         let _ = host.meter.begin();
         (probe, host)
     }
