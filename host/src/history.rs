@@ -67,6 +67,16 @@ impl Mode {
         }
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+
     /// The repository in which commits to the workspace `root` are recorded; none: in none.
     #[must_use]
     pub fn repository(self, root: &Path) -> Option<Repository> {

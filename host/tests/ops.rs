@@ -175,6 +175,39 @@ fn a_sound_workspace_has_no_findings() {
 }
 
 #[test]
+fn how_models_are_set_is_shown_and_their_keys_are_not() {
+    let home = Home::new();
+    home.run(&["init"]).expect(0);
+    let key = home.directory.path().join("key");
+    fs::write(&key, "sk-never-to-be-seen\n").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let config = home.directory.path().join("models.toml");
+    let writer = "[models.writer]\nprovider = 'openai'\nmodel = 'small'\nkey_file = 'key'\n";
+    let organiser = "[models.organiser]\nprovider = 'anthropic'\nmodel = 'large'\nkey_env = 'RECOLLEX_NO_SUCH_KEY'\n";
+    fs::write(&config, format!("{writer}{organiser}")).unwrap();
+    let config = config.to_str().unwrap();
+    for mode in [0o600, 0o644] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        for (verb, at) in [("config", "/models"), ("doctor", "/machine/models")] {
+            let shown = home.run(&[verb, "--config", config, "--json"]).expect(0);
+            let models = shown.json().pointer(at).cloned().unwrap();
+            let state = if mode == 0o600 { "present" } else { "exposed" };
+            assert_eq!(models["writer"]["key"]["state"], state, "{models}");
+            assert_eq!(models["observer"]["settings"]["model"], "small", "{models}");
+            assert_eq!(models["organiser"]["key"]["state"], "missing", "{models}");
+            assert_eq!(models["embedding"]["configured"], false, "{models}");
+            assert!(!shown.stdout.contains("never-to-be-seen"));
+            let shown = home.run(&[verb, "--config", config, "-vv"]).expect(0);
+            assert!(shown.stdout.contains("openai small") && shown.stdout.contains("RECOLLEX_NO_SUCH_KEY is not set"));
+            assert!(!shown.stdout.contains("never-to-be-seen") && !shown.stderr.contains("never-to-be-seen"));
+        }
+    }
+    let shown = home.run(&["config", "--config", config, "--role", "writer.provider=none", "--json"]).expect(0);
+    assert_eq!(shown.json()["models"]["observer"]["configured"], false);
+    home.run(&["config", "--role", "writer.speed=1"]).expect(2);
+}
+
+#[test]
 fn without_a_workspace_or_the_right_to_it_doctor_makes_nothing() {
     let home = Home::empty();
     home.run(&["doctor", "--fix"]).expect(1);

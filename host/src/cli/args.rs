@@ -81,7 +81,10 @@ pub struct Global {
     /// A setting of the component, such as `search.top-k-max=50`; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub set: Vec<(String, String)>,
-    /// A limit: `deadline_ms`, `memory_bytes`, `output_bytes` or `host_calls` of a call, `unpacked_bytes` of a compressed
+    /// A setting of a model's role, such as `writer.model=NAME`; may be repeated [env: RECOLLEX_WRITER_MODEL, …]
+    #[arg(long, global = true, value_name = "ROLE.NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
+    pub role: Vec<(String, String)>,
+    /// A limit: `deadline_ms`, `model_time_ms`, `memory_bytes`, `output_bytes` or `host_calls` of a call, `unpacked_bytes` of a compressed
     /// archive; may be repeated
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assignment, action = ArgAction::Append)]
     pub limit: Vec<(String, String)>,
@@ -223,6 +226,15 @@ pub enum Verb {
     Undo(Undo),
     /// Every directory and file in use
     Paths,
+    /// How this call is set up, and by whom: settings, limits, and the models of each role
+    ///
+    /// Roles are `writer` (turns conversations into topics), `organiser` and `observer` (the writer where nothing is set) and
+    /// `embedding`. Each has: `provider` (`openai`, `anthropic`, `command`, `replay`, `none`), `model`, `base_url`, `key_env` or
+    /// `key_file`, `max_output`, `max_output_field`, `context`, `effort`, `thinking_budget`, `tools`, `command`, `pass_env`,
+    /// `recording`, `record`, `dimensions`, `reply_bytes`. They are set in the configuration (`[models.writer]`), by
+    /// variables (RECOLLEX_WRITER_MODEL) or by `--role writer.model=NAME`. Keys are read where they are named, and never
+    /// shown.
+    Config,
     /// Completions for a shell, on stdout
     Completions(Completions),
     /// Manual pages, made from these definitions

@@ -16,6 +16,7 @@ use std::time::Duration;
 use etcetera::BaseStrategy;
 use recollex::Limits;
 use recollex::history;
+use recollex::model::RolesSettings;
 use rustix::fs::OFlags;
 use serde::Deserialize;
 use toml::Spanned;
@@ -64,7 +65,9 @@ impl Environment {
     pub fn read() -> Self {
         let variables = VARIABLES
             .iter()
-            .filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name).filter(|value| !value.is_empty())?)))
+            .map(|name| (*name).to_owned())
+            .chain(role_keys().map(|(role, key)| role_variable(role, key)))
+            .filter_map(|name| Some((name.clone(), std::env::var_os(name).filter(|value| !value.is_empty())?)))
             .collect();
         let base = etcetera::base_strategy::Xdg::new().ok().map(|xdg| Base {
             home: xdg.home_dir().to_owned(),
@@ -131,6 +134,9 @@ pub struct Setup {
     pub time_zone: Option<(String, Origin)>,
     /// Whether commits are recorded with git.
     pub history: history::Mode,
+    /// The models, and where they are read again.
+    pub models: RolesSettings,
+    pub models_from: ModelsSource,
     /// The host's limits.
     pub limits: Limits,
     /// What a compressed archive may unpack to, in bytes.
@@ -156,6 +162,12 @@ impl Setup {
         };
         let beside = config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let from_file = |path: &Path| beside.join(expand(path, base));
+        let models_from = ModelsSource {
+            config: config.clone(),
+            must_exist,
+            base: environment.base.clone(),
+            said: said_of_models(global, environment)?,
+        };
 
         let profile = environment.text("RECOLLEX_PROFILE")?;
         let of_profile = |name: &str, origin: Origin| -> Result<(PathBuf, Origin, Option<String>), Failure> {
@@ -197,6 +209,8 @@ impl Setup {
             })?,
             time_zone: time_zone(global, environment, &file)?,
             history: history_mode(global, environment, &file)?,
+            models: models_from.over(file.models),
+            models_from,
             limits,
             unpacked_bytes,
             config,
@@ -280,6 +294,115 @@ impl Setup {
     }
 }
 
+/// Where models are set, to be read again with every call of one.
+#[derive(Clone, Debug, Default)]
+pub struct ModelsSource {
+    config: Option<PathBuf>,
+    must_exist: bool,
+    base: Option<Base>,
+    /// What options and the environment say, which stays.
+    said: RolesSettings,
+}
+
+impl ModelsSource {
+    /// As they are set now.
+    ///
+    /// # Errors
+    /// As [`Setup::resolve`], for the configuration file.
+    pub fn read(&self) -> Result<RolesSettings, Failure> {
+        let file = match &self.config {
+            Some(path) => File::load(path, self.must_exist)?,
+            None => File::default(),
+        };
+        Ok(self.over(file.models))
+    }
+
+    /// What was said otherwise, over what a file says.
+    fn over(&self, mut file: RolesSettings) -> RolesSettings {
+        let beside = self.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        for path in file.paths_mut() {
+            *path = beside.join(expand(path, self.base.as_ref()));
+        }
+        self.said.clone().or(file)
+    }
+}
+
+/// What can be said of a role by options and variables: text,
+const ROLE_TEXTS: [&str; 9] =
+    ["provider", "model", "base_url", "key_env", "key_file", "max_output_field", "effort", "recording", "record"];
+/// whole numbers,
+const ROLE_NUMBERS: [&str; 5] = ["max_output", "context", "thinking_budget", "dimensions", "reply_bytes"];
+/// words with white space between them,
+const ROLE_LISTS: [&str; 2] = ["command", "pass_env"];
+/// and `true` or `false`.
+const ROLE_FLAGS: [&str; 1] = ["tools"];
+
+fn role_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let keys = || ROLE_TEXTS.into_iter().chain(ROLE_NUMBERS).chain(ROLE_LISTS).chain(ROLE_FLAGS);
+    RolesSettings::ROLES.into_iter().flat_map(move |(role, _)| keys().map(move |key| (role, key)))
+}
+
+/// `RECOLLEX_WRITER_MODEL`
+fn role_variable(role: &str, key: &str) -> String {
+    format!("RECOLLEX_{}_{}", role.to_uppercase(), key.to_uppercase())
+}
+
+/// What options say of models, and over what they do not say, the environment.
+fn said_of_models(global: &Global, environment: &Environment) -> Result<RolesSettings, Failure> {
+    let mut by_environment = Vec::new();
+    for (role, key) in role_keys() {
+        let name = role_variable(role, key);
+        if let Some(text) = environment.text(&name)? {
+            by_environment.push((role.to_owned(), key.to_owned(), text, name));
+        }
+    }
+    let mut by_options = Vec::new();
+    for (name, text) in &global.role {
+        let known = role_keys().find(|(role, key)| name.split_once('.') == Some((role, key)));
+        let Some((role, key)) = known else {
+            let failure = Failure::usage("role", format!("`{name}` is no setting of a model's role"));
+            return Err(
+                failure.next("name role and setting, such as writer.model; recollex help config has all of them")
+            );
+        };
+        by_options.push((role.to_owned(), key.to_owned(), text.clone(), format!("--role {name}")));
+    }
+    let mut said = roles(by_options)?.or(roles(by_environment)?);
+    for path in said.paths_mut() {
+        *path = absolute(path)?;
+    }
+    Ok(said)
+}
+
+/// Role, setting, text and who says it, as settings.
+fn roles(said: Vec<(String, String, String, String)>) -> Result<RolesSettings, Failure> {
+    let mut roles = toml::Table::new();
+    for (role, key, text, who) in said {
+        let refused = |takes: &str| Failure::usage("role", format!("{who} takes {takes}, not `{text}`"));
+        let value = if ROLE_NUMBERS.contains(&&*key) {
+            toml::Value::Integer(text.parse().map_err(|_| refused("a whole number"))?)
+        } else if ROLE_FLAGS.contains(&&*key) {
+            toml::Value::Boolean(text.parse().map_err(|_| refused("`true` or `false`"))?)
+        } else if ROLE_LISTS.contains(&&*key) {
+            toml::Value::Array(text.split_whitespace().map(toml::Value::from).collect())
+        } else {
+            toml::Value::from(text.as_str())
+        };
+        // One at a time, so that a fault has its name.
+        let one = toml::Table::from_iter([(key.clone(), value.clone())]);
+        let whole = toml::Table::from_iter([(role.clone(), toml::Value::Table(one))]);
+        if let Err(error) = RolesSettings::deserialize(toml::Value::Table(whole)) {
+            return Err(Failure::usage("role", format!("{who}: {}", error.message().trim())));
+        }
+        let role = roles.entry(role).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        if let toml::Value::Table(role) = role {
+            role.insert(key, value);
+        }
+    }
+    RolesSettings::deserialize(toml::Value::Table(roles))
+        .map_err(|error| Failure::usage("role", error.message().trim().to_owned()))
+}
+
 const DEFAULT_PROFILE: &str = "default";
 /// The component's own measures where `lock.wait-ms` is not set, and the most that it may be (FORMAT.md, "Settings").
 const INTERACTIVE_WAIT_MS: u32 = 10_000;
@@ -335,6 +458,7 @@ struct File {
     history: Option<String>,
     profiles: BTreeMap<String, Profile>,
     limits: LimitsTable,
+    models: RolesSettings,
     settings: toml::Table,
 }
 
@@ -348,6 +472,7 @@ struct Profile {
 #[serde(default, deny_unknown_fields)]
 struct LimitsTable {
     deadline_ms: Option<u64>,
+    model_time_ms: Option<u64>,
     memory_bytes: Option<u64>,
     output_bytes: Option<u64>,
     host_calls: Option<u64>,
@@ -501,6 +626,7 @@ fn limits(global: &Global, file: &File, config: Option<&Path>) -> Result<(Limits
     let mut limits = (Limits::default(), UNPACKED_BYTES);
     let in_file = [
         ("deadline_ms", file.limits.deadline_ms),
+        ("model_time_ms", file.limits.model_time_ms),
         ("memory_bytes", file.limits.memory_bytes),
         ("output_bytes", file.limits.output_bytes),
         ("host_calls", file.limits.host_calls),
@@ -529,13 +655,14 @@ fn set_limit((limits, unpacked_bytes): &mut (Limits, u64), name: &str, value: u6
     }
     match name {
         "deadline_ms" => limits.deadline = Duration::from_millis(value),
+        "model_time_ms" => limits.model_time = Duration::from_millis(value),
         "memory_bytes" => limits.memory_bytes = value,
         "output_bytes" => limits.output_bytes = value,
         "host_calls" => limits.host_calls = value,
         "unpacked_bytes" => *unpacked_bytes = value,
         _ => {
             return Err(Failure::usage("limit", format!("there is no limit `{name}`"))
-                .next("use deadline_ms, memory_bytes, output_bytes, host_calls or unpacked_bytes"));
+                .next("use deadline_ms, model_time_ms, memory_bytes, output_bytes, host_calls or unpacked_bytes"));
         }
     }
     Ok(())
@@ -755,6 +882,54 @@ mod tests {
         assert!(f.resolve().unwrap().off());
         f.global.backend = Some("files".to_owned());
         assert!(!f.resolve().unwrap().off());
+    }
+
+    #[test]
+    fn models_are_set_by_option_environment_and_file_and_read_again() {
+        use recollex::model::{Kind, OBSERVER, WRITER};
+        let writer = "[models.writer]\nprovider = 'openai'\nmodel = 'a'\nmax_output = 5\nkey_file = 'key'\n";
+        let mut f = fixture(Some(&format!("{writer}[models.observer]\neffort = 'low'\n")));
+        let role = |setup: &Setup, purpose| setup.models.of(purpose).unwrap();
+        let setup = f.resolve().unwrap();
+        assert_eq!(role(&setup, WRITER).key_file, Some(f.path("config/recollex/key")), "beside the file");
+        let observer = role(&setup, OBSERVER);
+        assert_eq!((observer.provider, observer.effort.as_deref()), (Some(Kind::Openai), Some("low")));
+        assert_eq!((observer.model.as_deref(), observer.max_output), (Some("a"), Some(5)));
+
+        f.variable("RECOLLEX_WRITER_MODEL", "b");
+        f.variable("RECOLLEX_WRITER_MAX_OUTPUT", "7");
+        f.variable("RECOLLEX_WRITER_KEY_ENV", "KEY");
+        f.global.role = vec![("writer.model".to_owned(), "c".to_owned())];
+        let setup = f.resolve().unwrap();
+        let set = role(&setup, WRITER);
+        assert_eq!((set.model.as_deref(), set.max_output, set.key_file), (Some("c"), Some(7), None));
+        assert_eq!(set.key_env.as_deref(), Some("KEY"));
+
+        fs::write(f.path("config/recollex/config.toml"), "[models.writer]\nprovider = 'none'\nmodel = 'd'").unwrap();
+        let again = setup.models_from.read().unwrap().of(WRITER).unwrap();
+        assert_eq!((again.provider, again.model.as_deref()), (Some(Kind::None), Some("c")));
+        fs::write(f.path("config/recollex/config.toml"), "[models.writer]\nkey = 'secret'").unwrap();
+        let failure = setup.models_from.read().unwrap_err();
+        assert!(failure.line == Some(2) && !failure.message.contains("secret"), "{failure:?}");
+
+        for (name, value) in
+            [("writer.speed", "1"), ("writer.max_output", "many"), ("editor.model", "a"), ("writer", "a")]
+        {
+            f.global.role = vec![(name.to_owned(), value.to_owned())];
+            assert_eq!(f.resolve().unwrap_err().reason, "role", "{name}");
+        }
+        f.global.role = vec![("writer.provider".to_owned(), "telepathy".to_owned())];
+        assert!(f.resolve().unwrap_err().message.contains("writer.provider"));
+    }
+
+    #[test]
+    fn every_setting_of_a_role_can_be_said_in_each_way() {
+        let json = serde_json::to_value(recollex::model::RoleSettings::default()).unwrap();
+        let mut keys: Vec<&str> = role_keys().filter(|(role, _)| *role == "writer").map(|(_, key)| key).collect();
+        keys.sort_unstable();
+        let mut known: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        known.sort_unstable();
+        assert_eq!(keys, known);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use recollex::history;
 use recollex::lock::{FileLock, Lock as _};
+use recollex::model;
 use recollex::store::Guard;
 use recollex::types;
 use recollex::workspace::{Refreshed, Status};
@@ -45,10 +46,17 @@ impl Context {
             cache: self.setup.compiled.clone().filter(|cache| !self.setup.off() || cache.is_dir()),
             limits: self.setup.limits.clone(),
             observer: self.remarks.clone(),
+            models: self.models(),
             ..RuntimeOptions::default()
         })?;
         self.remarks.timed("engine", since);
         Ok(runtime)
+    }
+
+    /// The models, as they are set whenever one is asked.
+    fn models(&self) -> Arc<dyn model::Models> {
+        let source = self.setup.models_from.clone();
+        Arc::new(model::Live::new(move || source.read().map_err(|failure| failure.in_one_line())))
     }
 
     /// A session on the workspace in `root`.

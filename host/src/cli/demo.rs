@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use recollex::history;
+use recollex::model::RolesSettings;
 use recollex::types::Severity;
 use recollex::workspace::{Answer, Hit};
 use recollex::{Runtime, Session};
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use super::archive;
 use super::args::{Cli, Demo, Verb};
-use super::config::{Origin, Setup};
+use super::config::{ModelsSource, Origin, Setup};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::Output;
@@ -97,6 +98,9 @@ impl Stage {
                 compiled: context.setup.compiled.clone(),
                 settings: context.setup.settings.clone(),
                 history: history::Mode::Off,
+                // It asks none.
+                models: RolesSettings::default(),
+                models_from: ModelsSource::default(),
                 limits: context.setup.limits.clone(),
                 home: None,
             },

@@ -2,6 +2,7 @@
 //!
 //! With `--fix`, what is safe is done first, under the lock, and what is left is told.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::args::Doctor;
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::settings::{self, Role};
 use super::terminal::{bytes, count};
 use super::verify::{Report, is_remark, verify_workspace};
 
@@ -42,6 +44,8 @@ struct MachineView<'a> {
     workspace_from: String,
     config: Option<Place>,
     compiled: Option<Place>,
+    /// What is set for each role, and whether its key is there.
+    models: BTreeMap<&'static str, Role>,
 }
 
 /// The lock; process and purpose as far as they are known.
@@ -173,6 +177,7 @@ fn view<'a>(context: &Context, machine: &'a Machine) -> MachineView<'a> {
                 Ok(_) => "private",
             },
         }),
+        models: settings::roles(setup),
     }
 }
 
@@ -190,5 +195,8 @@ fn render(context: &Context, machine: &MachineView<'_>) {
         if let Some(place) = place {
             line(name, &format!("{} ({})", look.foreign(&place.path), place.state));
         }
+    }
+    for (name, role) in &machine.models {
+        line(name, &look.foreign(&role.line()));
     }
 }

@@ -113,6 +113,15 @@ impl Failure {
         }
     }
 
+    /// What and where, for a place that has one line for it.
+    pub fn in_one_line(&self) -> String {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        match &self.path {
+            Some(path) => format!("{path}{line}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// The call makes no sense: an option, a configuration, a line of input.
     pub fn usage(reason: &str, message: impl Into<String>) -> Self {
         Self::new("INVALID_ARGUMENT", reason, message, Exit::USAGE)

@@ -30,6 +30,7 @@ mod recall;
 mod references;
 mod restore;
 mod search;
+mod settings;
 mod status;
 mod structure;
 mod terminal;
@@ -144,6 +145,7 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Restore(args) => restore::run(args, context),
         Verb::Undo(args) => undo::run(args, context),
         Verb::Paths => paths::run(context),
+        Verb::Config => settings::run(context),
         Verb::Completions(args) => completions::run(args, &context.out),
         Verb::Man(args) => completions::man(args, &context.out),
     }

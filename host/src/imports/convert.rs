@@ -236,9 +236,11 @@ impl From<wit::model::Request> for model::Request {
             },
             parts: parts.into_iter().map(Into::into).collect(),
         });
-        let tools = tools
-            .into_iter()
-            .map(|wit::model::Tool { name, description, schema }| model::Tool { name, description, schema });
+        let tools = tools.into_iter().map(|wit::model::Tool { name, description, schema }| model::Tool {
+            name,
+            description,
+            schema,
+        });
         Self { purpose, model, messages: messages.collect(), tools: tools.collect(), must_call, max_output }
     }
 }

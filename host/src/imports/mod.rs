@@ -697,6 +697,81 @@ mod tests {
         assert!(counts.tokens[0] == 0 && counts.tokens[1] <= 4, "{:?}", counts.tokens);
     }
 
+    fn a_request(deadline_ms: u32) -> wit::model::Request {
+        let text = wit::model::Part::Text("Write.".to_owned());
+        wit::model::Request {
+            purpose: "writer".to_owned(),
+            model: None,
+            messages: vec![wit::model::Message { author: wit::model::Author::User, parts: vec![text] }],
+            tools: Vec::new(),
+            must_call: false,
+            max_output: 100,
+            deadline_ms,
+        }
+    }
+
+    #[test]
+    fn without_a_model_everything_says_so() {
+        let (_, mut host) = host(Limits::default());
+        assert!(!host.describe("writer".to_owned()).expect("no trap").configured);
+        let error = host.complete(a_request(1000)).expect("no trap").expect_err("no model");
+        assert_eq!(error.kind, wit::model::ModelErrorKind::Unconfigured);
+        let role = wit::model::EmbeddingRole::Query;
+        let error = host.embed(vec!["a".to_owned()], role, 1000).expect("no trap").expect_err("no model");
+        assert_eq!((error.kind, error.retryable), (wit::model::ModelErrorKind::Unconfigured, false));
+    }
+
+    /// A model that is a program of this many seconds, for the writer.
+    fn with_model(seconds: &str, limits: Limits) -> Host {
+        let reply = r#"{"reply":{"parts":[{"text":"well"}],"stop":"done","model":"m"}}"#;
+        let script = format!("sleep {seconds}; echo '{reply}'");
+        let writer = Arc::new(model::Command::new(["/bin/sh", "-c", &script]));
+        let (_, mut host) = host(limits);
+        host.models = Arc::new(model::Roles { writer: Some(writer), ..model::Roles::default() });
+        host
+    }
+
+    #[test]
+    fn what_a_model_takes_is_not_the_calls_own_time() {
+        let limits = Limits { deadline: Duration::from_secs(20), ..Limits::default() };
+        let mut host = with_model("1", limits);
+        assert!(host.describe("observer".to_owned()).expect("no trap").configured);
+        let before = host.meter.time_left();
+        let reply = host.complete(a_request(60_000)).expect("no trap").expect("a reply");
+        assert_eq!((reply.stop, &*reply.model), (wit::model::StopReason::Done, "m"));
+        let lost = before - host.meter.time_left();
+        assert!(lost < Duration::from_millis(900), "{lost:?}");
+    }
+
+    #[test]
+    fn all_that_models_take_in_a_call_is_bounded() {
+        let mut host = with_model("30", Limits { model_time: Duration::from_millis(300), ..Limits::default() });
+        let error = host.complete(a_request(60_000)).expect("no trap").expect_err("too slow");
+        assert_eq!(error.kind, wit::model::ModelErrorKind::Timeout);
+        let error = host.complete(a_request(60_000)).expect_err("a trap");
+        assert_eq!(error.downcast_ref::<Reached>().map(|reached| reached.name), Some("model-time"));
+        let _ = host.meter.begin();
+        assert!(host.complete(a_request(1)).expect("no trap").is_err(), "each call of the component counts anew");
+    }
+
+    #[test]
+    fn a_call_that_waits_for_a_model_can_be_cancelled() {
+        let mut host = with_model("30", Limits::default());
+        let canceller = Canceller::default();
+        host.meter = Meter::new(Limits::default()).cancelled_by(canceller.clone());
+        let _running = host.meter.begin();
+        let begun = Instant::now();
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                canceller.cancel()
+            });
+            host.complete(a_request(60_000)).expect_err("a trap")
+        });
+        assert!(error.downcast_ref::<crate::cancel::Cancelled>().is_some(), "{error:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
     #[test]
     fn calls_are_counted_whatever_they_answer() {
         let (_, mut host) = host(Limits { host_calls: 3, ..Limits::default() });

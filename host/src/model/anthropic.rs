@@ -182,7 +182,8 @@ struct OutputConfig<'a> {
 
 impl<'a> Out<'a> {
     fn new(settings: &'a Anthropic, model: &'a str, request: &'a Request) -> Result<Self, ModelError> {
-        let not_json = |what: &str, error: &serde_json::Error| ModelError::invalid(format!("{what} is not JSON: {error}"));
+        let not_json =
+            |what: &str, error: &serde_json::Error| ModelError::invalid(format!("{what} is not JSON: {error}"));
         let mut system = Vec::new();
         let mut messages: Vec<MessageOut<'a>> = Vec::new();
         for message in &request.messages {

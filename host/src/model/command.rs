@@ -194,7 +194,10 @@ impl Command {
         let status = status.map_err(|error| failed("waited for", &error))?;
         let stdout = read.unwrap_or_else(|| rest(&stdout));
         if stdout.len() as u64 > self.reply_bytes {
-            return Err(ModelError::provider(format!("the model's command wrote more than {} bytes", self.reply_bytes)));
+            return Err(ModelError::provider(format!(
+                "the model's command wrote more than {} bytes",
+                self.reply_bytes
+            )));
         }
         Ok(Output { status, stdout })
     }

@@ -4,8 +4,8 @@
 //! Nothing is followed, repeated or kept: one request, one connection.
 
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -69,10 +69,8 @@ pub(super) fn post(post: Post<'_>, attempt: &Attempt<'_>) -> Result<String, Mode
     };
     let place = host(&post.url).to_owned();
     let model_insisted = post.model_insisted;
-    let answer = exchange(&post, key.as_ref(), attempt).map_err(|error| ModelError {
-        message: scrubbed(error.message.clone()),
-        ..error
-    })?;
+    let answer = exchange(&post, key.as_ref(), attempt)
+        .map_err(|error| ModelError { message: scrubbed(error.message.clone()), ..error })?;
     let is_done = (200..300).contains(&answer.status);
     let text = match String::from_utf8(answer.body) {
         Ok(text) => scrubbed(text),
@@ -208,9 +206,10 @@ pub(super) fn host(url: &str) -> &str {
 /// Whether what is sent there can be read on the way: no encryption, and not this machine.
 fn is_open(url: &str) -> bool {
     let host = host(url);
-    let name = host.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or_else(|| {
-        host.split(':').next().unwrap_or(host)
-    });
+    let name = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next())
+        .unwrap_or_else(|| host.split(':').next().unwrap_or(host));
     let is_here = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     url.starts_with("http://") && !is_here
 }
@@ -280,13 +279,7 @@ const NO_MODEL: &[&str] = &["model_not_found", "model not found", "does not exis
 const NO_MONEY: &[&str] = &["insufficient_quota", "billing", "credit balance"];
 
 /// What a status stands for, with what the body says to it.
-fn failure(
-    place: &str,
-    status: u16,
-    retry_after: Option<Duration>,
-    body: &str,
-    model_insisted: bool,
-) -> ModelError {
+fn failure(place: &str, status: u16, retry_after: Option<Duration>, body: &str, model_insisted: bool) -> ModelError {
     use ModelErrorKind::{
         Authentication, Authorization, ContentPolicy, ContextLength, InvalidRequest, Provider, RateLimit, Timeout,
         Unsupported,
@@ -355,8 +348,16 @@ mod tests {
         }
         for (status, body, kind) in [
             (400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, ContextLength),
-            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 > 1"}}"#, ContextLength),
-            (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size"}}"#, ContextLength),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 > 1"}}"#,
+                ContextLength,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size"}}"#,
+                ContextLength,
+            ),
             (400, r#"{"error":{"code":"content_filter","message":"x"}}"#, ContentPolicy),
             (400, r#"{"error":"odd"}"#, InvalidRequest),
             (400, r#"{"detail":"Maximum context length is 5"}"#, ContextLength),

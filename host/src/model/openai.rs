@@ -90,10 +90,7 @@ impl OpenAi {
             .map_err(|error| ModelError::invalid(format!("the request cannot be written: {error}")))?;
         let url = format!("{}/{path}", self.base_url);
         let key_header = KeyHeader::Bearer;
-        http::post(
-            Post { url, key: &self.key, key_header, headers: &[], body, reply_bytes, model_insisted },
-            attempt,
-        )
+        http::post(Post { url, key: &self.key, key_header, headers: &[], body, reply_bytes, model_insisted }, attempt)
     }
 
     fn embed_some(&self, model: &str, texts: &[String], attempt: &Attempt<'_>) -> Result<Embeddings, ModelError> {

@@ -110,9 +110,8 @@ impl Replay {
 
     fn read(&self) -> Result<VecDeque<Line>, ModelError> {
         let shown = self.path.display();
-        let unreadable = |error: io::Error| {
-            ModelError::provider(format!("the recording {shown} cannot be read: {error}")).lasting()
-        };
+        let unreadable =
+            |error: io::Error| ModelError::provider(format!("the recording {shown} cannot be read: {error}")).lasting();
         let file = File::open(&self.path).map_err(unreadable)?;
         let mut lines = VecDeque::new();
         let mut reader = BufReader::new(file.take(RECORDING_BYTES));

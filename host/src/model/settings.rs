@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::secret::KeySource;
+#[cfg(feature = "http")]
+use super::{Anthropic, OpenAi, anthropic, openai};
 use super::{
     Command, EMBED, ModelError, Models, OBSERVER, ORGANISER, Provider, REPLY_BYTES, Recorder, Replay, WRITER,
     unknown_purpose,
 };
-#[cfg(feature = "http")]
-use super::{Anthropic, OpenAi, anthropic, openai};
 
 /// The variable that the service's own programs read, for a role that names no key and no other server.
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
@@ -94,7 +94,8 @@ pub struct RoleSettings {
 
 impl RoleSettings {
     /// What is not set here is as it is there.
-    fn or(self, other: &Self) -> Self {
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
         let other = other.clone();
         // A key is one setting in two spellings.
         let has_key = self.key_env.is_some() || self.key_file.is_some();
@@ -264,6 +265,21 @@ impl RolesSettings {
             (Some(own), Some(writer)) if own.provider.is_none() => Some(own.clone().or(writer)),
             (Some(own), _) => Some(own.clone()),
             (None, fallback) => fallback.cloned(),
+        }
+    }
+
+    /// What is not set here is as it is there, role by role.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let role = |own: Option<RoleSettings>, other: Option<RoleSettings>| match (own, other) {
+            (Some(own), Some(other)) => Some(own.or(&other)),
+            (own, other) => own.or(other),
+        };
+        Self {
+            writer: role(self.writer, other.writer),
+            organiser: role(self.organiser, other.organiser),
+            observer: role(self.observer, other.observer),
+            embedding: role(self.embedding, other.embedding),
         }
     }
 
