@@ -54,6 +54,7 @@ const ROWS: &[(&str, Ask)] = &[
     ("audience", |session| vec![shown(session.audience())]),
     ("narrow-audience", |session| vec![shown(session.narrow_audience("sources/open"))]),
     ("widen-audience", |session| vec![shown(session.widen_audience("sources/secret"))]),
+    ("turns", turns),
     ("update", update),
     ("repair", |session| vec![shown(session.repair(true)), shown(session.repair(false))]),
     ("refresh", |session| vec![shown(session.refresh())]),
@@ -101,6 +102,20 @@ const IDS: &[&str] = &[
 const BLOCKS: &[&str] = &["priv0001", "plan0001", "none0001", "", "^priv0001"];
 
 /// Every form of edit, of what is hidden, of what is seen and of what is not there.
+fn turns(session: &mut Session) -> Vec<String> {
+    let said = Said { speaker: "user".to_owned(), text: "hello".to_owned() };
+    vec![
+        shown(session.open_conversation("open", "plan b").map(drop)),
+        shown(session.due(&[])),
+        shown(session.settle("plan b", 0.0, None)),
+        shown(session.writer_status()),
+        shown(session.salvage(&[said], None)),
+        shown(session.organise(Upkeep::Whole, None).map(drop)),
+        shown(session.backfill(None).map(drop)),
+        shown(session.migrate().map(drop)),
+    ]
+}
+
 fn update(session: &mut Session) -> Vec<String> {
     let revision = session.status().map(|status| status.revision).unwrap_or_default();
     let destination = |path: &str| json!({"topic_path": path, "headings": [], "position": "end"});

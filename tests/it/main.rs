@@ -29,3 +29,4 @@ mod topic_input;
 mod topic_properties;
 mod update;
 mod vectors;
+mod writing;

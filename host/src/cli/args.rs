@@ -523,6 +523,9 @@ pub struct Get {
     /// A block of a topic, by its id, with the footnotes it cites
     #[arg(long, value_name = "ID", conflicts_with_all = ["from_line", "lines"])]
     pub block: Option<String>,
+    /// As HTML, for viewers: topics and views as they read, records and archives as they stand
+    #[arg(long, conflicts_with = "json")]
+    pub html: bool,
 }
 
 /// `recollex grep`

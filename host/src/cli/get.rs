@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::args::Get;
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::html;
 use super::output::Output;
 use super::terminal::{Look, one_line};
 use super::views::{LineView, RecordView};
@@ -29,7 +30,7 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
             (None, heading) => session.get_section(&args.target, heading.as_deref().unwrap_or_default()),
         });
         let excerpt = part.map_err(|error| nowhere(context, error.into()))?;
-        show(context, &excerpt);
+        show(context, &excerpt, args);
         if let Some(next) = excerpt.next_line {
             context.hint(&format!("There is more: recollex get {} --from-line {next}", quoted(&excerpt.path)));
         }
@@ -44,7 +45,7 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
         answer = get(target, from);
     }
     let excerpt = answer.map_err(|error| nowhere(context, error.into()))?;
-    show(context, &excerpt);
+    show(context, &excerpt, args);
     if let (Some(line), [], None) = (from.filter(|line| *line > 1), &*excerpt.lines, excerpt.next_line) {
         context.hint(&format!(
             "There is nothing from line {line} on: the file ends before it, or is damaged there (recollex verify {}).",
@@ -62,7 +63,10 @@ pub fn run(args: &Get, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The result.
-fn show(context: &Context, excerpt: &Excerpt) {
+fn show(context: &Context, excerpt: &Excerpt, args: &Get) {
+    if args.html {
+        return context.out.line(html::of(excerpt).trim_end());
+    }
     if !context.out.json {
         return render(&context.out, excerpt);
     }
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn a_place_is_a_path_and_a_line() {
         let place = |target: &str| {
-            let get = Get { target: target.to_owned(), from_line: None, lines: None, heading: None, block: None };
+            let get = Get { target: target.to_owned(), from_line: None, lines: None, heading: None, block: None, html: false };
             placed(&get).map(|(p, l)| (p.to_owned(), l))
         };
         assert_eq!(place("a/b.md:7"), Some(("a/b.md".to_owned(), 7)));

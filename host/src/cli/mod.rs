@@ -18,6 +18,7 @@ mod doctor;
 mod failure;
 mod get;
 mod grep;
+mod html;
 mod import;
 mod init;
 mod input;

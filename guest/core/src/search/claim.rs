@@ -6,6 +6,7 @@
 
 use super::document::{Document, Kind, Place, TIMES};
 use crate::ids::{EvidenceTime, SourceId, SourceRef, TopicPath};
+use crate::text::plain;
 use crate::topic::{Check, Event, Sources, TopicRef};
 
 /// A claim, as it is indexed and shown.
@@ -15,6 +16,8 @@ pub struct Claim {
     id: String,
     label: String,
     time: String,
+    /// What it says, as words: what is searched.
+    words: String,
     /// Bytes that its block takes in the file, from which on.
     block_bytes: (u64, u64),
     /// What it says and when. What it rests on is what its citations name, whether that is there or not.
@@ -55,10 +58,12 @@ impl Claim {
             let label = [name.strip_suffix(".md").unwrap_or(name), &headings.join(" ")].join(" ");
             let body = block.body().span();
             for event in block.events() {
+                let time = event.times.join(TIMES);
                 claims.push(Claim {
                     id: format!("{}:{}", event.block, event.number),
                     label: label.clone(),
-                    time: event.times.join(TIMES),
+                    words: plain(said(&event.content, &time)),
+                    time,
                     block_bytes: (body.start as u64, body.len() as u64),
                     headings: headings.clone(),
                     event,
@@ -90,12 +95,7 @@ impl Claim {
 
     /// What it says, its times left out.
     pub fn text(&self) -> &str {
-        let content = self.event.content.as_str();
-        let dated = content.strip_prefix('[').and_then(|rest| rest.strip_prefix(self.time.as_str()));
-        match dated.and_then(|rest| rest.strip_prefix("] ")) {
-            Some(text) if !self.time.is_empty() => text,
-            _ => content,
-        }
+        said(&self.event.content, &self.time)
     }
 
     /// As the index takes it.
@@ -108,7 +108,7 @@ impl Claim {
             label: &self.label,
             speaker: None,
             by_machine: false,
-            text: self.text(),
+            text: &self.words,
             place: Place { offset, header: 0, length, line: self.event.line as u64 },
         }
     }
@@ -116,6 +116,15 @@ impl Claim {
     /// When it was: its times that there are.
     pub fn times(&self) -> impl Iterator<Item = EvidenceTime> {
         self.event.times.iter().filter_map(|time| EvidenceTime::parse(time))
+    }
+}
+
+/// What an event says, without its times.
+fn said<'c>(content: &'c str, time: &str) -> &'c str {
+    let dated = content.strip_prefix('[').and_then(|rest| rest.strip_prefix(time));
+    match dated.and_then(|rest| rest.strip_prefix("] ")) {
+        Some(text) if !time.is_empty() => text,
+        _ => content,
     }
 }
 
