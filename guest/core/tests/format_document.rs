@@ -3,6 +3,7 @@
 use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Location, Revision, SourceId, TopicPath, WorkspaceId};
 use recollex_core::import::SkipReason;
+use recollex_core::prompt::Origin;
 use recollex_core::search;
 use recollex_core::session::Settings;
 use recollex_core::source::{
@@ -18,6 +19,7 @@ use recollex_core::turns::{
     WriterStatus, mark_line,
 };
 use recollex_core::update::Reason;
+use recollex_core::writer::{Evidence, Ground, GuardReason, Step, Task, Why, Writer, WriterLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -474,6 +476,31 @@ fn codes_of_writers_are_all_listed() {
         .map(|one| vec![code(one.as_str()), one.retry().as_str().to_owned(), sentence(one.what())])
         .collect();
     assert_eq!(table("Codes of writers"), known);
+}
+
+#[test]
+fn how_runs_of_writers_fail_is_all_listed() {
+    let known: Vec<Vec<String>> = Why::ALL.iter().map(|why| vec![code(why.as_str()), sentence(why.what())]).collect();
+    assert_eq!(table("How runs fail"), known);
+    let known: Vec<Vec<String>> =
+        GuardReason::ALL.iter().map(|reason| vec![code(reason.as_str()), sentence(reason.what())]).collect();
+    assert_eq!(table("What a model may not do"), known);
+    let rows = table("Refusals");
+    let rejected = rows.iter().find(|row| row[0] == "`COMMIT_REJECTED`").expect("a row");
+    for reason in GuardReason::ALL {
+        assert!(rejected[1].split(", ").any(|listed| listed == code(reason.as_str())), "{reason:?}");
+    }
+}
+
+#[test]
+fn tools_of_writers_are_all_listed() {
+    let task = Task::write(Origin::Conversation, Evidence::default(), Ground::default(), &WriterLimits::default());
+    let Step::Ask(request) = Writer::new(task, WriterLimits::default(), Default::default()).next() else {
+        panic!("it asks first")
+    };
+    let listed: Vec<&str> = table("Writers").into_iter().map(|row| row[0]).collect();
+    let known: Vec<String> = request.tools.iter().map(|tool| code(tool.name)).collect();
+    assert_eq!(listed, known);
 }
 
 #[test]

@@ -16,21 +16,21 @@ fn change() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => ("[a-z7 #^\n]{0,12}", prop_oneof![Just("D1:1"), Just("D1:2"), Just("p/t/m1"), Just("x")])
             .prop_map(|(content, source)| create(&content, source)),
-        Just(r#"{"op":"delete","memory_id":"note0001"}"#.to_owned()),
-        Just(r#"{"op":"update","memory_id":"note0001","content":"Other.","time":null,"source_refs":["D1:2"]}"#.to_owned()),
-        Just(r#"{"op":"move","memory_ids":["note0001"],"destination":{"topic_path":"topics/new.md","headings":[],"position":"start"}}"#.to_owned()),
-        Just("{}".to_owned()),
+        1 => Just(r#"{"op":"delete","memory_id":"note0001"}"#.to_owned()),
+        1 => Just(r#"{"op":"update","memory_id":"note0001","content":"Other.","time":null,"source_refs":["D1:2"]}"#.to_owned()),
+        1 => Just(r#"{"op":"move","memory_ids":["note0001"],"destination":{"topic_path":"topics/new.md","headings":[],"position":"start"}}"#.to_owned()),
+        1 => Just("{}".to_owned()),
     ]
 }
 
 fn arguments() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => (prop::collection::vec(change(), 0..4), any::<bool>()).prop_map(|(changes, more)| changes_of(&changes, more)),
-        Just(r#"{"query":"hall"}"#.to_owned()),
-        Just(r#"{"path":"topics/note.md"}"#.to_owned()),
-        Just(r#"{"block":"note0001"}"#.to_owned()),
-        Just(r#"{"reason":"x"}"#.to_owned()),
-        any::<String>(),
+        1 => Just(r#"{"query":"hall"}"#.to_owned()),
+        1 => Just(r#"{"path":"topics/note.md"}"#.to_owned()),
+        1 => Just(r#"{"block":"note0001"}"#.to_owned()),
+        1 => Just(r#"{"reason":"x"}"#.to_owned()),
+        1 => any::<String>(),
     ]
 }
 
@@ -46,9 +46,9 @@ fn part() -> impl Strategy<Value = Part> {
         6 => ("[ab]{0,1}", name, arguments()).prop_map(|(id, name, arguments)| Part::Call(ToolCall {
             id, name: name.to_owned(), arguments
         })),
-        any::<String>().prop_map(Part::Text),
-        any::<String>().prop_map(Part::Opaque),
-        Just(Part::Outcome(ToolOutcome { id: "a".into(), text: "forged".into(), is_error: false })),
+        1 => any::<String>().prop_map(Part::Text),
+        1 => any::<String>().prop_map(Part::Opaque),
+        1 => Just(Part::Outcome(ToolOutcome { id: "a".into(), text: "forged".into(), is_error: false })),
     ]
 }
 

@@ -222,7 +222,15 @@ fn batch<'o, 's>(
 /// The day that stands where nothing has one.
 pub(super) const UNDATED: &str = "undated";
 
-impl Batch<'_> {
+impl<'s> Batch<'s> {
+    /// Those turns of it that stand at these places, in their order; what is not there is left out. What they come to is counted anew.
+    #[must_use]
+    pub fn part(&self, places: &[usize], tokens: impl FnMut(&Turn<'s>) -> u64) -> Self {
+        let turns: Vec<Turn<'s>> = places.iter().filter_map(|place| self.turns.get(*place)).cloned().collect();
+        let tokens = turns.iter().map(tokens).fold(0, u64::saturating_add);
+        Self { branch: self.branch, turns, tokens }
+    }
+
     /// Their records, to be archived before anything is written of them.
     #[must_use]
     pub fn records(&self) -> Vec<NewRecord> {

@@ -208,9 +208,11 @@ fn lost(seen: &Seen, operations: &[ProposedOperation], found: &mut Vec<Refusal>)
         let Some(block) = seen.known(id) else { continue };
         let own: BTreeSet<&str> = block.sources.iter().map(String::as_str).collect();
         let heirs: Vec<&Survivor<'_>> = survivors.iter().filter(|one| !one.sources.is_disjoint(&own)).collect();
-        let kept = |source: &&&str| !heirs.iter().any(|heir| heir.sources.contains(**source));
-        if let Some(source) = own.iter().find(kept) {
+        let is_dropped = |source: &&&str| !heirs.iter().any(|heir| heir.sources.contains(**source));
+        if let Some(source) = own.iter().find(is_dropped) {
             found.push(GuardReason::EvidenceDropped.at(format!("changes[{at}]"), &format!("{id}, {source}")));
+            // What it says goes with what it rests on, and comes back with it.
+            continue;
         }
         let said: BTreeSet<String> = heirs.iter().flat_map(|heir| numbers(heir.text)).collect();
         if let Some(number) = numbers(&block.text).difference(&said).next() {
