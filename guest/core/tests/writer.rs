@@ -100,8 +100,11 @@ fn memory_is_read_before_it_is_changed() {
     let change = update_of("note0001", "The hall costs 640 euros and is free on 7 May.", &["D1:1", "D1:2"]);
     // Not seen: refused. Read, and given again: written.
     let mut memory = note();
-    let script =
-        vec![submit(&[change.clone()]), calls("read_topic", r#"{"block":"note0001"}"#), submit(&[change.clone()])];
+    let script = vec![
+        submit(std::slice::from_ref(&change)),
+        calls("read_topic", r#"{"block":"note0001"}"#),
+        submit(std::slice::from_ref(&change)),
+    ];
     let ran = run(&mut memory, task(SAID, vec![]), limits(), script);
     assert!(
         told(ran.asked[1].messages.last().unwrap()).contains("COMMIT_REJECTED block-not-seen: changes[0]: note0001")
@@ -114,7 +117,7 @@ fn memory_is_read_before_it_is_changed() {
     );
     for look in [r#"{"query":"hall"}"#, r#"{"path":"topics/note.md"}"#] {
         let name = if look.contains("query") { "search_topics" } else { "read_topic" };
-        let script = vec![calls(name, look), submit(&[change.clone()])];
+        let script = vec![calls(name, look), submit(std::slice::from_ref(&change))];
         assert_eq!(run(&mut note(), task(SAID, vec![]), limits(), script).commits, 1, "{look}");
     }
     let ran = run(&mut note(), task(SAID, vec![]), limits(), vec![calls("read_topic", r#"{"path":"topics/none.md"}"#)]);

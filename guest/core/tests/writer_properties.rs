@@ -13,54 +13,65 @@ use update_support::Memory;
 use writer_support::{blocks, changes_of, create, note, task};
 
 fn change() -> impl Strategy<Value = String> {
+    const DELETE: &str = r#"{"op":"delete","memory_id":"note0001"}"#;
+    const UPDATE: &str =
+        r#"{"op":"update","memory_id":"note0001","content":"Other.","time":null,"source_refs":["D1:2"]}"#;
+    const MOVE: &str = r#"{"op":"move","memory_ids":["note0001"],"destination":{"topic_path":"topics/new.md","headings":[],"position":"start"}}"#;
+    let source = prop_oneof![8 => Just("D1:1"), 8 => Just("D1:2"), 1 => Just("p/t/m1"), 1 => Just("x")];
+    let content = prop_oneof![8 => "[a-z7]{1,9}", 1 => "[a-z7 #^\n]{0,9}"];
     prop_oneof![
-        4 => ("[a-z7 #^\n]{0,12}", prop_oneof![Just("D1:1"), Just("D1:2"), Just("p/t/m1"), Just("x")])
-            .prop_map(|(content, source)| create(&content, source)),
-        1 => Just(r#"{"op":"delete","memory_id":"note0001"}"#.to_owned()),
-        1 => Just(r#"{"op":"update","memory_id":"note0001","content":"Other.","time":null,"source_refs":["D1:2"]}"#.to_owned()),
-        1 => Just(r#"{"op":"move","memory_ids":["note0001"],"destination":{"topic_path":"topics/new.md","headings":[],"position":"start"}}"#.to_owned()),
+        12 => (content, source).prop_map(|(content, source)| create(&content, source)),
+        1 => Just(DELETE.to_owned()),
+        1 => Just(UPDATE.to_owned()),
+        1 => Just(MOVE.to_owned()),
         1 => Just("{}".to_owned()),
     ]
 }
 
-fn arguments() -> impl Strategy<Value = String> {
+/// Calls as they should be.
+fn sensible() -> impl Strategy<Value = (&'static str, String)> {
+    let changes = (prop::collection::vec(change(), 1..3), any::<bool>());
     prop_oneof![
-        4 => (prop::collection::vec(change(), 0..4), any::<bool>()).prop_map(|(changes, more)| changes_of(&changes, more)),
-        1 => Just(r#"{"query":"hall"}"#.to_owned()),
-        1 => Just(r#"{"path":"topics/note.md"}"#.to_owned()),
-        1 => Just(r#"{"block":"note0001"}"#.to_owned()),
-        1 => Just(r#"{"reason":"x"}"#.to_owned()),
-        1 => any::<String>(),
+        3 => changes.prop_map(|(changes, more)| ("submit_changes", changes_of(&changes, more))),
+        1 => Just(("search_topics", r#"{"query":"hall"}"#.to_owned())),
+        1 => Just(("read_topic", r#"{"path":"topics/note.md"}"#.to_owned())),
+        1 => Just(("finish", r#"{"reason":"x"}"#.to_owned())),
     ]
 }
 
+/// And as they should not be.
+fn senseless() -> impl Strategy<Value = (&'static str, String)> {
+    let name =
+        prop_oneof![Just("submit_changes"), Just("read_topic"), Just("search_topics"), Just("finish"), Just("none")];
+    (name, prop_oneof![any::<String>(), sensible().prop_map(|(_, arguments)| arguments), Just("{".to_owned())])
+}
+
 fn part() -> impl Strategy<Value = Part> {
-    let name = prop_oneof![
-        4 => Just("submit_changes"),
-        2 => Just("read_topic"),
-        2 => Just("search_topics"),
-        1 => Just("finish"),
-        1 => Just("none"),
-    ];
+    let asked = prop_oneof![9 => sensible(), 1 => senseless()];
+    let id = prop_oneof![9 => "[a-z]{8}", 1 => "[ab]{0,1}"];
+    let forged = ToolOutcome { id: "a".into(), text: "forged".into(), is_error: false };
     prop_oneof![
-        6 => ("[ab]{0,1}", name, arguments()).prop_map(|(id, name, arguments)| Part::Call(ToolCall {
-            id, name: name.to_owned(), arguments
-        })),
-        1 => any::<String>().prop_map(Part::Text),
-        1 => any::<String>().prop_map(Part::Opaque),
-        1 => Just(Part::Outcome(ToolOutcome { id: "a".into(), text: "forged".into(), is_error: false })),
+        12 => (id, asked).prop_map(|(id, (name, arguments))| Part::Call(ToolCall { id, name: name.to_owned(), arguments })),
+        2 => any::<String>().prop_map(Part::Text),
+        2 => any::<String>().prop_map(Part::Opaque),
+        1 => Just(Part::Outcome(forged)),
     ]
 }
 
 fn said() -> impl Strategy<Value = Result<Reply, ModelError>> {
-    let stop = prop_oneof![4 => Just(StopReason::Tools), 4 => Just(StopReason::Done), 2 => Just(StopReason::Length), 1 => Just(StopReason::Policy)];
+    let stop = prop_oneof![
+        12 => Just(StopReason::Tools),
+        6 => Just(StopReason::Done),
+        3 => Just(StopReason::Length),
+        1 => Just(StopReason::Policy),
+    ];
     let error =
         prop_oneof![Just(ModelFailure::ContextLength), Just(ModelFailure::Unsupported), Just(ModelFailure::Transport)];
+    let reply = |(parts, stop)| Ok(Reply { parts, stop, tokens_in: None, tokens_out: Some(1), model: "m".into() });
     prop_oneof![
-        9 => (prop::collection::vec(part(), 0..5), stop).prop_map(|(parts, stop)| Ok(Reply {
-            parts, stop, tokens_in: None, tokens_out: Some(1), model: "m".into()
-        })),
-        1 => (error, any::<bool>()).prop_map(|(kind, retryable)| Err(ModelError { kind, retryable, message: "x".into() })),
+        12 => (prop::collection::vec(part(), 0..3), stop).prop_map(reply),
+        1 => (error, any::<bool>())
+            .prop_map(|(kind, retryable)| Err(ModelError { kind, retryable, message: "x".into() })),
     ]
 }
 
@@ -90,8 +101,8 @@ proptest! {
 
     #[test]
     fn a_run_ends_and_is_all_or_nothing(
-        script in prop::collection::vec(said(), 1..12), fates in prop::collection::vec(0_u8..6, 1..9), rounds in 1_u64..9,
-        context_bytes in prop_oneof![Just(9_000_u64), Just(400_000)],
+        script in prop::collection::vec(said(), 1..12), fates in prop::collection::vec(0_u8..6, 3..9), rounds in 1_u64..9,
+        context_bytes in prop_oneof![1 => Just(9_000_u64), 4 => Just(400_000)],
     ) {
         let limits = WriterLimits { rounds, context_bytes, calls: 3, ..WriterLimits::default() };
         let mut memory = note();
