@@ -14,12 +14,40 @@
 //! would each need a receipt that says exactly what it wrote, and turns between two of them would be neither owed nor written.
 //!
 //! **The receipt names every node of the batch**, cited or not, with the first commit that changes memory. As long as it is open, whoever comes next
-//! offers those of its turns once more that no topic cites ([`second_offer`]; a batch that was broken off between the two offers goes on so), and
-//! then marks all of them. What is uncited after that is in the ledger as marked and uncited.
+//! may offer those of its turns once more that no topic cites ([`second_offer`]; a batch that was broken off between the two offers goes on so), and
+//! marks all of them. What is uncited after that is in the ledger as marked and uncited.
 //!
 //! **What the model cannot do**, whatever it was told by a turn: cite what is not in its batch, read or write `sources/`, change a block that it was not
 //! shown, write a block of memory that was recalled to it, or go on for ever. [`GuardReason`] lists what is refused here; the rest
 //! is the [update](crate::update)'s to refuse, as with anybody.
+//!
+//! ```
+//! use recollex_core::prompt::Origin;
+//! use recollex_core::update;
+//! use recollex_core::writer::{
+//!     Answer, Ending, Evidence, Ground, Part, Reply, Step, StopReason, Submitted, Task, ToolCall, Writer, WriterLimits,
+//! };
+//!
+//! let limits = WriterLimits::default();
+//! let ground = Ground { revision: "r1-…".to_owned(), ..Ground::default() };
+//! let task = Task::write(Origin::Conversation, Evidence::default(), ground, &limits);
+//! let mut writer = Writer::new(task, limits, update::Limits::default());
+//! // What a model may say.
+//! let finish = ToolCall { id: "1".into(), name: "finish".into(), arguments: "{\"reason\":\"small talk\"}".into() };
+//! let reply = Reply {
+//!     parts: vec![Part::Call(finish)], stop: StopReason::Tools, tokens_in: None, tokens_out: None, model: "m".into(),
+//! };
+//! let outcome = loop {
+//!     match writer.next() {
+//!         Step::Ask(_request) => writer.replied(Ok(reply.clone())),
+//!         Step::Read(_) | Step::Search(_) => writer.answered(Answer::Nothing("There is no such topic.".to_owned())),
+//!         // Plan it with `update::Draft` and `submission.offered`, commit it with the receipt, and say what came of it.
+//!         Step::Submit(_submission) => writer.submitted(Submitted::Refused(Vec::new())),
+//!         Step::Done(outcome) => break outcome,
+//!     }
+//! };
+//! assert_eq!(outcome.ending, Ending::NoProgress { reason: "small talk".to_owned() });
+//! ```
 //!
 //! Knows prompts, turns and updates. Must not know stores, providers, clocks or tokens: whoever drives it counts, waits, searches and commits.
 

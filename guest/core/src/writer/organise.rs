@@ -5,7 +5,9 @@
 use super::facts::{are_alike, grams, numbers};
 use super::limits::OrganiserLimits;
 use super::outcome::{Ending, Outcome};
+use crate::ids::BlockId;
 use crate::prompt::{ShownBlock, quoted};
+use crate::topic::Check;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks that are compared with each other.
@@ -28,6 +30,25 @@ pub struct TopicShape {
     pub subjects: u64,
     /// Ids of its blocks with links that lead nowhere.
     pub broken_links: Vec<String>,
+}
+
+impl TopicShape {
+    /// Of a topic. `is_there` says whether any topic has a block of this id.
+    #[must_use]
+    pub fn of(topic: &Check<'_>, is_there: impl Fn(&BlockId) -> bool) -> Self {
+        let levels = || topic.topic().headings().map(|heading| heading.level());
+        let first = levels().min();
+        let blocks = || topic.all_blocks();
+        let is_broken = |id: &BlockId| !is_there(id);
+        let broken = blocks().filter(|block| block.relations().iter().any(is_broken));
+        Self {
+            path: topic.path().to_string(),
+            bytes: topic.topic().text().len() as u64,
+            blocks: blocks().count() as u64,
+            subjects: levels().filter(|level| Some(*level) == first).count() as u64,
+            broken_links: broken.map(|block| block.identity().as_str().to_owned()).collect(),
+        }
+    }
 }
 
 /// What is known of the topic that is always shown, if it does not fit.
@@ -244,6 +265,17 @@ mod tests {
 
     fn shape(path: &str, bytes: u64, blocks: u64, subjects: u64) -> TopicShape {
         TopicShape { path: path.into(), bytes, blocks, subjects, broken_links: vec![] }
+    }
+
+    #[test]
+    fn the_shape_of_a_topic() {
+        use crate::ids::TopicPath;
+        use crate::topic::TopicRef;
+        let text = "## A\n\nSee [b](b.md#^b1) and [c](c.md#^c1).[^x] ^a1\n\n### Below\n\n## B\n\nMore.[^x] ^a2\n";
+        let topic = Check::new(TopicPath::parse("topics/a.md").expect("a topic"), TopicRef::parse(text), &());
+        let found = TopicShape::of(&topic, |id| id.as_str() == "b1");
+        let expected = TopicShape { broken_links: vec!["a1".into()], ..shape("topics/a.md", text.len() as u64, 2, 2) };
+        assert_eq!(found, expected);
     }
 
     #[test]

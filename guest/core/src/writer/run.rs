@@ -358,13 +358,25 @@ impl<'t> Writer<'t> {
         self.after_calls();
     }
 
-    /// Takes operations to what was given before. One that was given already is not taken twice.
+    /// Takes operations to what was given before, if one update may have as many. One that was given already is not taken twice.
     fn collect(&mut self, operations: Vec<ProposedOperation>) -> (String, bool) {
+        let mut new: Vec<ProposedOperation> = Vec::new();
         for operation in operations {
-            if !self.collected.contains(&operation) {
-                self.collected.push(operation);
+            if !self.collected.contains(&operation) && !new.contains(&operation) {
+                new.push(operation);
             }
         }
+        let most = self.update_limits.changes;
+        if (self.collected.len() + new.len()) as u64 > most {
+            self.reply.is_faulty = true;
+            let kept = self.collected.len();
+            let text = format!(
+                "Nothing of this call is kept: {kept} changes were kept before, and {most} can be made in all. Give the most important that fit; \
+                 turns that they leave out are offered again."
+            );
+            return (text, true);
+        }
+        self.collected.append(&mut new);
         (told::KEPT.to_owned(), false)
     }
 
@@ -374,7 +386,7 @@ impl<'t> Writer<'t> {
         }
         if self.reply.is_faulty && self.has_rounds() {
             for place in &self.reply.commits {
-                if let Some(outcome) = self.outcomes.get_mut(*place) {
+                if let Some(outcome) = self.outcomes.get_mut(*place).filter(|outcome| !outcome.is_error) {
                     told::HELD_BACK.clone_into(&mut outcome.text);
                 }
             }
