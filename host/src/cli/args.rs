@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub use super::writing::args::{Backfill, Daemon, Salvage, Sleep, Turns, Write};
+
 const LONG_ABOUT: &str = "The long-term memory of AI agents, kept as files a person can read.
 
 What was said is kept word for word in an archive that only grows, checked to the byte, and searchable in any language.";
@@ -208,6 +210,34 @@ pub enum Verb {
     /// told to run `recollex mcp --workspace DIR`; with `--tier paired` it sees what somebody else than the owner may see.
     #[cfg(feature = "mcp")]
     Mcp,
+    /// Turns of conversations on their way to memory: what is owed, written, marked
+    ///
+    /// Conversations are kept by the program that they are held with: --sessions, RECOLLEX_SESSIONS or the configuration says
+    /// where. Each turn of each branch is written once, and its node is marked there. Exit code 1: a conversation cannot be
+    /// read, has faults, or (`owed`) has turns that are not both marked and cited.
+    Turns(Turns),
+    /// A conversation has just stopped: write what is due of it
+    ///
+    /// Evidence, then topics, then marks; ended at any moment it loses nothing and writes nothing twice. That nothing was due is
+    /// no failure.
+    Write(Write),
+    /// Put memory in order: split, merge, repair links, move what must be seen into the core
+    Sleep(Sleep),
+    /// Write evidence into topics that no topic cites
+    ///
+    /// Trusted evidence of any kind, whether conversations are marked or not. What is cited is not offered again, so repeating
+    /// the call goes on where it was.
+    Backfill(Backfill),
+    /// What is worth keeping of messages that are about to be discarded
+    ///
+    /// For an agent that shortens its context. Stores nothing. Exit code 1: nothing is worth keeping.
+    Salvage(Salvage),
+    /// Watch for conversations that have stopped, and put memory in order at night; in the foreground
+    ///
+    /// Looks every five minutes (`poll_s` in [daemon] of the configuration) and writes what is owed of those in which nothing was
+    /// said for half an hour (the setting `turns.idle-s`); all of memory is put in order at 03:00 (`nightly`; `off`). Ends on
+    /// SIGTERM and Ctrl-C. With --json a JSON object a line. One for each workspace.
+    Daemon(Daemon),
     /// Copy the workspace to one file, as it is at one moment
     ///
     /// Other writers wait meanwhile. The file is a tar archive, whole or not there, readable by its owner alone; it holds

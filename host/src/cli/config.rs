@@ -23,6 +23,7 @@ use toml::Spanned;
 
 use super::args::Global;
 use super::failure::Failure;
+use super::writing::Format;
 use super::zone;
 
 /// What the process was started with, read once, so that everything below is a function of it.
@@ -50,12 +51,13 @@ pub struct Base {
 }
 
 /// Variables that are read.
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 8] = [
     "RECOLLEX_WORKSPACE",
     "RECOLLEX_PROFILE",
     "RECOLLEX_CONFIG",
     "RECOLLEX_BACKEND",
     "RECOLLEX_HISTORY",
+    "RECOLLEX_SESSIONS",
     "RECOLLEX_TIME_ZONE",
     "TZ",
 ];
@@ -141,8 +143,33 @@ pub struct Setup {
     pub limits: Limits,
     /// What a compressed archive may unpack to, in bytes.
     pub unpacked_bytes: u64,
+    /// Where conversations are kept, as far as it is said.
+    pub sessions: Sessions,
+    /// When the daemon works.
+    pub daemon: DaemonTimes,
     /// Home, where other programs' workspaces are looked for.
     pub home: Option<PathBuf>,
+}
+
+/// Where conversations are kept.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// A directory, or a file.
+    pub path: Option<PathBuf>,
+    /// How.
+    pub format: Option<Format>,
+    /// Under which their turns are archived.
+    pub provider: Option<String>,
+}
+
+/// When the daemon works.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DaemonTimes {
+    /// Seconds between two looks at conversations.
+    pub poll_s: Option<u64>,
+    /// When memory is put in order: `HH:MM`, or `off`.
+    pub nightly: Option<String>,
 }
 
 impl Setup {
@@ -197,6 +224,20 @@ impl Setup {
             of_profile(DEFAULT_PROFILE, Origin::Default)?
         };
 
+        let table = &file.sessions;
+        let sessions = Sessions {
+            path: environment.path("RECOLLEX_SESSIONS").or_else(|| table.path.as_deref().map(from_file)),
+            format: table.format,
+            provider: table.provider.clone(),
+        };
+        if file.daemon.poll_s == Some(0) {
+            let failure = Failure::usage("invalid-setting", "`poll_s` must be more than 0");
+            return Err(match &config {
+                Some(path) => failure.at_path(path.display().to_string()),
+                None => failure,
+            });
+        }
+
         let (limits, unpacked_bytes) = limits(global, &file, config.as_deref())?;
         Ok(Self {
             workspace: absolute(&workspace)?,
@@ -213,6 +254,8 @@ impl Setup {
             models_from,
             limits,
             unpacked_bytes,
+            sessions,
+            daemon: file.daemon.clone(),
             config,
             compiled: base.map(|base| base.cache.join("recollex").join("compiled")),
             home: base.map(|base| base.home.clone()),
@@ -459,7 +502,17 @@ struct File {
     profiles: BTreeMap<String, Profile>,
     limits: LimitsTable,
     models: RolesSettings,
+    sessions: SessionsTable,
+    daemon: DaemonTimes,
     settings: toml::Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SessionsTable {
+    path: Option<PathBuf>,
+    format: Option<Format>,
+    provider: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -930,6 +983,22 @@ mod tests {
         let mut known: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         known.sort_unstable();
         assert_eq!(keys, known);
+    }
+
+    #[test]
+    fn conversations_are_named_by_the_environment_or_the_file() {
+        let mut f = fixture(Some(
+            "[sessions]\npath = 'talk'\nformat = 'jsonl'\nprovider = 'notes'\n[daemon]\npoll_s = 60\nnightly = 'off'\n",
+        ));
+        let setup = f.resolve().unwrap();
+        assert_eq!(setup.sessions.path, Some(f.path("config/recollex/talk")), "beside the file");
+        assert_eq!((setup.sessions.format, setup.sessions.provider.as_deref()), (Some(Format::Jsonl), Some("notes")));
+        assert_eq!((setup.daemon.poll_s, setup.daemon.nightly.as_deref()), (Some(60), Some("off")));
+        f.variable("RECOLLEX_SESSIONS", "/elsewhere");
+        assert_eq!(f.resolve().unwrap().sessions.path, Some(PathBuf::from("/elsewhere")));
+        for bad in ["[sessions]\nformat = 'xml'\n", "[sessions]\nplace = 'x'\n", "[daemon]\npoll_s = 0\n"] {
+            assert_eq!(fixture(Some(bad)).resolve().unwrap_err().exit.0, 2, "{bad}");
+        }
     }
 
     #[test]

@@ -102,6 +102,9 @@ impl Stage {
                 models: RolesSettings::default(),
                 models_from: ModelsSource::default(),
                 limits: context.setup.limits.clone(),
+                // Nothing of anybody's conversations.
+                sessions: super::config::Sessions::default(),
+                daemon: super::config::DaemonTimes::default(),
                 home: None,
             },
             out: if context.out.json {

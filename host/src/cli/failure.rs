@@ -157,6 +157,28 @@ impl Failure {
         Self::new("LOCKED", LOCK_HELD, message, Exit::LOCKED).next("try again when they are done")
     }
 
+    /// A writer's failure, by its code (FORMAT.md, "Codes of writers").
+    pub fn writer(code: &str, message: impl Into<String>) -> Self {
+        let exit = match code {
+            "WRITER_NO_PROGRESS" => Exit::NOTHING,
+            "CONCURRENT_UPDATE" => Exit::CONFLICT,
+            "WRITER_FAILURE_UNKNOWN" => Exit::LIMIT,
+            "TRANSACTION_FAILURE_UNKNOWN" | "GIT_COMMIT_FAILED" => Exit::BROKEN,
+            "APPEND_ONLY_REQUIRED"
+            | "COMMIT_REJECTED"
+            | "INVALID_ARGUMENT"
+            | "INVALID_TOPIC_FORMAT"
+            | "MISSING_SOURCE"
+            | "PATCH_CONFLICT"
+            | "PATH_OUTSIDE_WORKSPACE"
+            | "READ_ONLY_PATH" => Exit::REFUSED,
+            // What it would have read, or the model that would have read it, is not there or not set up.
+            _ => Exit::USAGE,
+        };
+        let reason = code.to_ascii_lowercase().replace('_', "-");
+        Self::new(code, &reason, message, exit)
+    }
+
     /// This caller may not.
     pub fn owner_only(verb: &str) -> Self {
         let message = format!("`{verb}` is for the owner");

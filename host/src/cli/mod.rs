@@ -42,6 +42,7 @@ mod update;
 mod verify;
 mod views;
 mod why;
+mod writing;
 mod zone;
 
 use std::ffi::OsString;
@@ -68,7 +69,10 @@ pub fn run() -> ExitCode {
     };
     let out = Output::stdout(cli.global.json);
     let remarks = Arc::new(Remarks::stderr(cli.global.verbose, cli.global.quiet));
-    ExitCode::from(dispatch(cli, out, remarks).0)
+    let is_hook = writing::hook(&cli.verb);
+    let exit = dispatch(cli, out, remarks);
+    // An agent must not stumble over its memory.
+    ExitCode::from(if is_hook { Exit::DONE.0 } else { exit.0 })
 }
 
 fn dispatch(cli: Cli, out: Output, remarks: Arc<Remarks>) -> Exit {
@@ -142,6 +146,12 @@ fn verb(verb: &Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Promote(args) => promote::run(args, context),
         Verb::Audience(args) => audience::run(args, context),
         Verb::Status => status::run(context),
+        Verb::Turns(args) => writing::turns(args, context),
+        Verb::Write(args) => writing::write(args, context),
+        Verb::Sleep(args) => writing::sleep(args, context),
+        Verb::Backfill(args) => writing::backfill(args, context),
+        Verb::Salvage(args) => writing::salvage(args, context),
+        Verb::Daemon(args) => writing::daemon(args, context),
         Verb::Backup(args) => backup::run(args, context),
         Verb::Restore(args) => restore::run(args, context),
         Verb::Undo(args) => undo::run(args, context),
@@ -161,7 +171,10 @@ fn misused(error: &clap::Error, words: &[OsString]) -> Exit {
             _ => Exit::DONE,
         };
     }
-    // Nothing was parsed, so whether JSON is wanted can only be looked for.
+    // Nothing was parsed, so what was meant can only be looked for.
+    if words.iter().any(|word| word == "write") && words.iter().any(|word| word == "--hook") {
+        return Exit::DONE;
+    }
     if words.iter().any(|word| word == "--json") {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();

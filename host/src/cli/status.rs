@@ -1,5 +1,6 @@
 //! `recollex status`: figures and health.
 
+use recollex::Session;
 use recollex::types::{Counts, Health};
 use recollex::workspace::Status;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use super::core::{self, CoreStateView};
 use super::failure::{Exit, Failure};
 use super::terminal::{bytes, count};
 use super::views::{self, CountsView, FindingView, LockView};
+use super::writing::{WriterView, pending_turns};
 
 /// The document of `--json`.
 #[derive(Serialize)]
@@ -20,8 +22,8 @@ pub struct Document<'a> {
     revision: &'a str,
     counts: CountsView,
     core: Option<CoreStateView<'a>>,
-    /// Not known to this version of the component.
-    writer: Option<()>,
+    /// How writes went; none: this caller may not know
+    writer: Option<WriterView>,
     history: &'static str,
     lock: LockView<'a>,
     reasons: Vec<FindingView<'a>>,
@@ -33,10 +35,11 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     // What is wrong with topics is among the reasons below.
     context.notice_edits(&mut session);
     let status = context.time("status", || session.status())?;
+    let writer = writer(context, &mut session);
     if context.out.json {
-        context.out.document(&document(context, &status));
+        context.out.document(&document(context, &status, writer));
     } else {
-        render(context, &status);
+        render(context, &status, writer.as_ref());
     }
     for reason in &status.reasons {
         let place = place(reason.path.as_deref(), reason.line);
@@ -56,7 +59,7 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The JSON document.
-pub fn document<'a>(context: &Context, status: &'a Status) -> Document<'a> {
+pub fn document<'a>(context: &Context, status: &'a Status, writer: Option<WriterView>) -> Document<'a> {
     Document {
         health: views::health(status.health),
         workspace: status.workspace.as_deref(),
@@ -64,14 +67,24 @@ pub fn document<'a>(context: &Context, status: &'a Status) -> Document<'a> {
         revision: &status.revision,
         counts: CountsView::from(&status.counts),
         core: status.core.as_ref().map(CoreStateView::from),
-        writer: None,
+        writer,
         history: context.history(),
         lock: LockView::from(&status.lock),
         reasons: views::findings(&status.reasons),
     }
 }
 
-fn render(context: &Context, status: &Status) {
+/// How writes went, and how much is owed. That it cannot be told keeps nobody from the rest.
+pub fn writer(context: &Context, session: &mut Session) -> Option<WriterView> {
+    let state = context.time("writer", || session.writer_status()).ok()?;
+    let pending = context.time("pending", || pending_turns(context, session)).unwrap_or_else(|failure| {
+        context.remarks.warn(&format!("how many turns are pending is not known: {}", failure.message));
+        None
+    });
+    Some(WriterView::new(state, pending))
+}
+
+fn render(context: &Context, status: &Status, writer: Option<&WriterView>) {
     let out = &context.out;
     let look = out.look;
     let root = context.setup.workspace.display().to_string();
@@ -83,6 +96,9 @@ fn render(context: &Context, status: &Status) {
     line("topics", &topics(&status.counts));
     if let Some(core) = &status.core {
         line("core", &core::summary(core));
+    }
+    if let Some(writer) = writer {
+        line("writer", &writer.line());
     }
     line(
         "lock",

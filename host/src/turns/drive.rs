@@ -153,7 +153,7 @@ impl<'a> Drive<'a> {
             }
             Err(Trouble::Failed(failure, error)) => {
                 outcome.failure = Some(failure);
-                outcome.error = error;
+                outcome.error = error.map(|error| *error);
                 None
             }
         };
@@ -185,7 +185,7 @@ impl<'a> Drive<'a> {
                     "another program is writing turns into this memory; try again when it is done",
                 );
                 let holder = Some("another program writes turns".to_owned());
-                Err(Trouble::Failed(failure, Some(Error::from(types::Error::Locked(holder)))))
+                Err(Trouble::Failed(failure, Some(Box::new(Error::from(types::Error::Locked(holder))))))
             }
             Err(error) => Err(Trouble::Failed(failure(PRECONDITION_FAILED, false, &error.to_string()), None)),
         }
@@ -202,7 +202,11 @@ impl<'a> Drive<'a> {
         let mut tries = options.tries.max(1);
         loop {
             match self.once(id, options, outcome, wanted) {
-                Err(Trouble::Failed(_, Some(Error::Memory(types::Error::Conflict(_))))) if tries > 1 => tries -= 1,
+                Err(Trouble::Failed(_, Some(error)))
+                    if tries > 1 && matches!(*error, Error::Memory(types::Error::Conflict(_))) =>
+                {
+                    tries -= 1;
+                }
                 result => return result,
             }
         }
@@ -360,14 +364,14 @@ impl fmt::Display for Outcome {
 #[derive(Debug)]
 enum Trouble {
     Stop,
-    Failed(Failure, Option<Error>),
+    Failed(Failure, Option<Box<Error>>),
 }
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         match error {
             Error::Cancelled => Self::Stop,
-            error => Self::Failed(failure_of(&error), Some(error)),
+            error => Self::Failed(failure_of(&error), Some(Box::new(error))),
         }
     }
 }

@@ -21,7 +21,7 @@ use super::args::{ExportFormat, GivenTrust, Import};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{Progress, Unit};
-use interrupt::Interrupt;
+pub use interrupt::Interrupt;
 use ledger::{End, Ledger};
 use pieces::{Piece, Pieces};
 use source::{Input, LeftOut, Operand};

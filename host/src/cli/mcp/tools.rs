@@ -116,7 +116,8 @@ const TOOLS: &[Entry] = &[
         call: |arguments, context, desk| {
             let StatusArguments {} = read(arguments)?;
             let status = desk.session.status()?;
-            written(&status::document(context, &status))
+            let writer = status::writer(context, &mut desk.session);
+            written(&status::document(context, &status, writer))
         },
     },
 ];
