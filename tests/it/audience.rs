@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use recollex::turns::{Said, Upkeep};
 use recollex::types::Tier;
 use recollex::workspace::{
     BlockReference, GrepQuery, ImportFormat, ImportOptions, NumberedTurn, Query, RecallQuery, Scope, Turn,

@@ -234,7 +234,7 @@ impl Sketch {
     fn of_version(version: &str) -> Self {
         let package = "package recollex:memory@0.1.0;";
         let mut sketch = Self::with("types.wit", package, &format!("package recollex:memory@{version};"));
-        for file in ["archive-view", "lock", "log", "model", "store", "workspace", "worlds"] {
+        for file in ["archive-view", "lock", "log", "model", "store", "workspace", "turns", "worlds"] {
             sketch = sketch.and(&format!("{file}.wit"), package, &format!("package recollex:memory@{version};"));
         }
         sketch

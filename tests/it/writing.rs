@@ -117,8 +117,9 @@ impl Conversation {
             .iter()
             .flat_map(|id| {
                 let why = self.home.run(&["why", id, "--json"]).exits(0).json();
-                let evidence = why["evidence"].as_array().unwrap().clone();
-                evidence.into_iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+                let citations = why["citations"].as_array().unwrap().clone();
+                let sources = citations.into_iter().flat_map(|one| one["sources"].as_array().unwrap().clone());
+                sources.map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
             })
             .collect();
         cited.sort();
@@ -278,7 +279,8 @@ fn killed_at_every_stage_it_goes_on_where_it_was() {
         let _ = requests.recv_timeout(Duration::from_millis(600));
         is_done = child.after(wait);
         killed += usize::from(!is_done);
-        wait = if wait > Duration::from_millis(1500) { Duration::from_secs(60) } else { wait + Duration::from_millis(29) };
+        wait =
+            if wait > Duration::from_millis(1500) { Duration::from_secs(60) } else { wait + Duration::from_millis(29) };
     }
     assert!(is_done && killed > 3, "killed {killed} times");
     conversation.write(&server.url()).exits(0);
@@ -297,8 +299,7 @@ fn two_writers_at_once_write_each_turn_once() {
         }
     })
     .unwrap();
-    let children: Vec<Child> =
-        (0..3).map(|_| conversation.command(&server.url(), &FORCED).spawn().unwrap()).collect();
+    let children: Vec<Child> = (0..3).map(|_| conversation.command(&server.url(), &FORCED).spawn().unwrap()).collect();
     for child in children {
         let ran = Ran::of(&child.wait_with_output().unwrap());
         assert!([0, 4].contains(&ran.code), "{}: {}\n{}", ran.code, ran.stdout, ran.stderr);

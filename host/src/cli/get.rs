@@ -151,7 +151,14 @@ mod tests {
     #[test]
     fn a_place_is_a_path_and_a_line() {
         let place = |target: &str| {
-            let get = Get { target: target.to_owned(), from_line: None, lines: None, heading: None, block: None, html: false };
+            let get = Get {
+                target: target.to_owned(),
+                from_line: None,
+                lines: None,
+                heading: None,
+                block: None,
+                html: false,
+            };
             placed(&get).map(|(p, l)| (p.to_owned(), l))
         };
         assert_eq!(place("a/b.md:7"), Some(("a/b.md".to_owned(), 7)));

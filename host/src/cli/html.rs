@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn a_topic_reads_as_it_should() {
-        let shown = document("# Tea\n\nAda drinks **tea**.[^e-1] ^ab12\n\n[^e-1]: Time: `2026-05`; Sources: [a](../x.md#y)\n");
+        let shown =
+            document("# Tea\n\nAda drinks **tea**.[^e-1] ^ab12\n\n[^e-1]: Time: `2026-05`; Sources: [a](../x.md#y)\n");
         assert!(shown.contains("<h1>Tea</h1>") && shown.contains("<strong>tea</strong>"), "{shown}");
         assert!(shown.contains("href=\"../x.md#y\"") && shown.contains("2026-05"), "{shown}");
     }
@@ -74,7 +75,15 @@ mod tests {
             "<svg onload=alert(1)>\n\n</svg>",
         ] {
             let shown = document(text).to_lowercase();
-            for bad in ["<script", "<img src=\"x", "onerror=alert(1)>\"", "href=\"javascript", "src=\"data", "href=\"vbscript", "<svg"] {
+            for bad in [
+                "<script",
+                "<img src=\"x",
+                "onerror=alert(1)>\"",
+                "href=\"javascript",
+                "src=\"data",
+                "href=\"vbscript",
+                "<svg",
+            ] {
                 assert!(!shown.contains(bad), "{text}: {shown}");
             }
         }

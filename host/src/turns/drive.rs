@@ -174,8 +174,12 @@ impl<'a> Drive<'a> {
         outcome
     }
 
-    fn locked(&self, options: &DriveOptions) -> Result<Option<WriterLock>, Trouble> {
+    fn locked(&mut self, options: &DriveOptions) -> Result<Option<WriterLock>, Trouble> {
         let Some(root) = self.workspace else { return Ok(None) };
+        // The lock is a file of the workspace: where there is none yet, it is made now.
+        if !root.exists() {
+            self.session.init()?;
+        }
         match WriterLock::acquire(root, WRITER_LOCK, options.wait_ms) {
             Ok(lock) => Ok(Some(lock)),
             Err(LockError::Held(_)) => {

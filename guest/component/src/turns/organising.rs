@@ -160,19 +160,8 @@ fn what_needs_it(session: &Session, only: Option<&BTreeSet<String>>) -> Result<V
 
 /// What is known of a topic; none if it is no text.
 fn shape(topics: &Topics, path: &TopicPath) -> Result<Option<TopicShape>, wit::Error> {
-    let (Some(entry), Some(text)) = (topics.table.entry(path), topics.read(path)?) else { return Ok(None) };
-    let leads_nowhere = |link: &str| topics.table.topics_of(link).is_empty();
-    let broken = entry.blocks().filter(|block| block.links().any(leads_nowhere));
-    let broken_links = broken.filter_map(|block| block.ids().next().map(str::to_owned)).collect();
-    let Some(check) = looked_through(topics, path)? else { return Ok(None) };
-    let subjects: BTreeSet<&str> = check.all_blocks().filter_map(|block| block.headings().first().copied()).collect();
-    Ok(Some(TopicShape {
-        path: path.to_string(),
-        bytes: text.len() as u64,
-        blocks: entry.blocks().count() as u64,
-        subjects: subjects.len() as u64,
-        broken_links,
-    }))
+    let check = looked_through(topics, path)?;
+    Ok(check.map(|check| TopicShape::of(&check, |id| !topics.table.topics_of(id.as_str()).is_empty())))
 }
 
 /// Conversations as far as somebody asked which of their records are of sibling branches.

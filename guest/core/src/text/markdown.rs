@@ -17,7 +17,9 @@ pub fn plain(markdown: &str) -> String {
     let mut words = String::with_capacity(markdown.len());
     for event in Parser::new_ext(markdown, Options::empty()) {
         match event {
-            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => words.push_str(&text),
+            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                words.push_str(&text)
+            }
             Event::SoftBreak | Event::HardBreak | Event::Rule => words.push(' '),
             // Where something begins or ends that is no part of a line, words do not run together.
             Event::End(end) if !is_inline(end) && !words.ends_with(' ') => words.push(' '),
