@@ -277,8 +277,8 @@ fn refusals_are_all_listed() {
     }
 }
 
-/// A code of something that is no refusal.
-const NO_CODES: &[&str] = &["AUTHORITY_ALLOWED"];
+/// Codes of something that is no refusal: of what is allowed, and of a conflict.
+const NO_CODES: &[&str] = &["AUTHORITY_ALLOWED", "CONCURRENT_UPDATE"];
 
 /// Words of that shape that are something else.
 const NO_REASONS: &[&str] = &[
@@ -297,6 +297,7 @@ const NO_REASONS: &[&str] = &[
     "claude-code",
     "narrow-audience",
     "widen-audience",
+    "touched-topics",
 ];
 
 fn literals(text: &str) -> impl Iterator<Item = &str> {

@@ -290,6 +290,7 @@ mod tests {
             Verb::WidenAudience,
             Verb::Repair,
             Verb::Refresh,
+            Verb::Turns,
         ];
         for verb in Verb::ALL.iter().copied() {
             assert_eq!(authorise(None, verb), Err(Denied::TierMissing));
