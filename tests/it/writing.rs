@@ -164,7 +164,7 @@ fn diligent(request: &Received) -> Step {
 /// A model that passes over every third turn as long as it is given many.
 fn forgetful(request: &Received) -> Step {
     let turns = offered(request);
-    let few = turns.len() < 4;
+    let few = turns.len() < 6;
     let kept: Vec<_> =
         turns.into_iter().enumerate().filter(|(place, _)| few || place % 3 != 2).map(|(_, turn)| turn).collect();
     openai::calls(&[("c1", "submit_changes", changes(&kept))])

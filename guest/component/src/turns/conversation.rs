@@ -5,16 +5,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use recollex_core::ids::{SourceId, SourceRef};
+use recollex_core::ids::{SourceId, SourceRef, WorkspaceId};
 use recollex_core::source::Tier;
 use recollex_core::topic::edit::Evidence as _;
 use recollex_core::turns::{
-    Batch, Citations, Heads, LedgerEntry, Owed, Place, Session as Nodes, SessionFault, SessionReader, Turn, TurnLimits,
-    mark_line, mark_node,
+    Batch, Citations, Heads, LedgerEntry, Owed, Place, Receipts, Session as Nodes, SessionFault, SessionReader, Turn,
+    TurnLimits, mark_line, mark_node,
 };
 use recollex_core::views::VOCABULARY;
 
-use super::files::{self, Found};
+use super::files;
 use super::writing;
 use crate::bindings::exports::recollex::memory::turns as wit;
 use crate::bindings::exports::recollex::memory::workspace::SessionBorrow;
@@ -59,6 +59,23 @@ impl Conversation {
             State::Whole(nodes) => ask(nodes),
             State::Taking(_) => Err(out_of_order("hand all nodes over and finish the conversation first")),
         }
+    }
+
+    /// Receipts whose nodes are all marked go.
+    pub(super) fn settle(&self, nodes: &Nodes, workspace: WorkspaceId) -> Result<(), wit::Error> {
+        let settled = || {
+            let (mut receipts, found) = files::receipts()?;
+            Ok(receipts.settle(&self.id, nodes, workspace).then_some((receipts, found)))
+        };
+        // No lock is taken to find out that there is nothing to do.
+        if settled()?.is_none() {
+            return Ok(());
+        }
+        let plan = || {
+            let changes = settled()?.and_then(|(receipts, found)| found.change(Receipts::PATH, receipts.file()));
+            Ok(change::Planned { changes: changes.into_iter().collect(), note: "receipts".to_owned(), basis: () })
+        };
+        carry_out(&self.session, "marked", plan, |error| error).map(|_| ())
     }
 
     /// These nodes were marked in their store.
@@ -168,21 +185,7 @@ impl wit::GuestConversation for Conversation {
     fn marked(&self, nodes: Vec<String>) -> Result<(), wit::Error> {
         let workspace = files::workspace()?;
         self.note_marks(&nodes, &workspace.to_string());
-        // Usually there is nothing to settle but what was just written: no lock is taken to find out that there is not.
-        let is_settled = |nodes: &Nodes| {
-            let (mut receipts, found) = files::receipts()?;
-            Ok(receipts.settle(&self.id, nodes, workspace).then_some((receipts, found)))
-        };
-        if self.whole(is_settled)?.is_none() {
-            return Ok(());
-        }
-        let plan = || {
-            let changes = self.whole(is_settled)?.and_then(|(receipts, found): (_, Found)| {
-                found.change(recollex_core::turns::Receipts::PATH, receipts.file())
-            });
-            Ok(change::Planned { changes: changes.into_iter().collect(), note: "receipts".to_owned(), basis: () })
-        };
-        carry_out(&self.session, "marked", plan, |error| error).map(|_| ())
+        self.whole(|nodes| self.settle(nodes, workspace))
     }
 }
 

@@ -143,16 +143,26 @@ pub(super) fn blocks_of(check: &Check<'_>) -> Vec<ShownBlock> {
 
 /// Reads what a model asks for.
 pub(super) fn read(session: &Session, read: &Read) -> Answer {
-    let excerpt = match read {
-        Read::Topic { path, heading: Some(heading) } => reading::section(session, path.as_str(), heading),
-        Read::Topic { path, heading: None } => return topic(session, path),
-        Read::Block(id) => reading::block(session, id),
+    let (path, heading) = match read {
+        Read::Topic { path, heading } => (path, heading),
+        Read::Block(id) => return blocks(session, std::slice::from_ref(id)),
     };
-    match excerpt {
+    let Some(heading) = heading else { return topic(session, path) };
+    match reading::section(session, path.as_str(), heading) {
         Ok(excerpt) => {
             let lines: Vec<&str> = excerpt.lines.iter().map(|line| line.text.as_str()).collect();
             Answer::Text { path: excerpt.path, text: lines.join("\n") }
         }
+        Err(error) => nothing(error),
+    }
+}
+
+/// These blocks, for a model.
+fn blocks(session: &Session, ids: &[String]) -> Answer {
+    let found = session.view().and_then(|view| settled(|_| shown(&reading::known(session, &view)?, &view, ids)));
+    match found {
+        Ok(blocks) if blocks.is_empty() && !ids.is_empty() => Answer::Nothing("there is no such block".to_owned()),
+        Ok(blocks) => Answer::Blocks(blocks),
         Err(error) => nothing(error),
     }
 }
@@ -174,12 +184,8 @@ fn topic(session: &Session, path: &TopicPath) -> Answer {
 /// Searches topics for a model.
 pub(super) fn find(session: &Session, asked: &Search) -> Answer {
     let top_k = u32::try_from(asked.top_k).unwrap_or(u32::MAX);
-    let found = blocks_about(session, &asked.query, top_k).and_then(|ids| {
-        let view = session.view()?;
-        settled(|_| shown(&reading::known(session, &view)?, &view, &ids))
-    });
-    match found {
-        Ok(blocks) => Answer::Blocks(blocks),
+    match blocks_about(session, &asked.query, top_k) {
+        Ok(ids) => blocks(session, &ids),
         Err(error) => nothing(error),
     }
 }

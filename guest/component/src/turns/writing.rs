@@ -40,6 +40,10 @@ pub(super) fn write(conversation: &Conversation, options: &wit::WriteOptions) ->
         if !unmarked.is_empty() {
             return resume(conversation, nodes, &unmarked, options);
         }
+        if receipts.open().iter().any(|receipt| receipt.session == conversation.id) {
+            // Somebody has made the marks and did not come to say so.
+            conversation.settle(nodes, workspace)?;
+        }
         let owed = match options.only.is_empty() {
             true => nodes.owed(workspace),
             false => nodes.chosen(options.only.iter().map(String::as_str)),
@@ -132,7 +136,7 @@ fn write_batch(
     };
     let Done { report, upkeep, has_changed_memory, failure } = done;
     if failure.is_some() && !has_changed_memory {
-        return Ok(wit::Written { batch: Some(report), failure, ..nothing() });
+        return Ok(wit::Written { failure, ..nothing() });
     }
     let (to_mark, failure) = match trigger.is_to_mark(has_changed_memory) {
         Ok(true) => (batch.nodes().into_iter().map(str::to_owned).collect(), None),
@@ -142,7 +146,7 @@ fn write_batch(
     Ok(wit::Written {
         more: has_changed_memory && trigger == Trigger::Forced,
         to_mark,
-        batch: Some(report),
+        batch: has_changed_memory.then_some(report),
         failure,
         upkeep: upkeep.into_iter().map(of_upkeep).collect(),
     })
