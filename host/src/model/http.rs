@@ -180,6 +180,9 @@ fn send(agent: &Agent, request: Request<Vec<u8>>, reply_bytes: u64) -> Result<An
 /// An exchange without an answer.
 fn broken(error: &ureq::Error) -> ModelError {
     let transport = |what: String| ModelError::new(ModelErrorKind::Transport, what);
+    if let Some(rustls::Error::InvalidCertificate(why)) = of_tls(error) {
+        return transport(format!("the provider's certificate is not valid: {why}")).lasting();
+    }
     match error {
         ureq::Error::Timeout(_) => ModelError::timeout(),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => ModelError::timeout(),
@@ -189,11 +192,17 @@ fn broken(error: &ureq::Error) -> ModelError {
         ureq::Error::RedirectFailed | ureq::Error::TooManyRedirects => {
             ModelError::provider("the provider sends elsewhere; set `base_url` to where it is").lasting()
         }
-        ureq::Error::Rustls(rustls::Error::InvalidCertificate(why)) => {
-            transport(format!("the provider's certificate is not valid: {why}")).lasting()
-        }
         ureq::Error::HostNotFound => transport("the provider's host is not known".to_owned()),
         _ => transport(format!("the connection to the provider failed: {error}")),
+    }
+}
+
+/// What TLS says of it, wherever it stands.
+fn of_tls(error: &ureq::Error) -> Option<&rustls::Error> {
+    match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
     }
 }
 

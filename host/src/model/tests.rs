@@ -178,7 +178,7 @@ fn a_command_that_misbehaves_is_a_provider_error() {
         (shell("printf '\\377\\376'"), Failed),
         (shell("true"), Failed),
         (small("yes"), Failed),
-        (small("yes 1>&2 | head -c 300000; echo nothing"), Failed),
+        (small("yes | head -c 300000 1>&2; echo nothing"), Failed),
         (
             shell(r#"echo '{"error":{"kind":"rate-limit","retry_after_ms":70,"message":"slow down"}}'; exit 1"#),
             RateLimit,
