@@ -1,9 +1,9 @@
 //! The long-term memory of AI agents, kept as files a person can read: the host.
 //!
 //! The logic is in two WebAssembly components whose contract is `wit/`. This crate runs them with wasmtime and gives
-//! them what they import: a store over one directory, a lock, a clock, randomness, a log, a language model. What a component cannot do is
-//! as much part of it as what it can: it touches one workspace and nothing else, within [`Limits`] of time, memory and
-//! output, and a fault in it is an [`Error`] with a name, after which the next call works.
+//! them what they import: a store over one directory, a lock, a clock, randomness, a log, language models. What a component
+//! cannot do is as much part of it as what it can: it touches one workspace and nothing else, within [`Limits`] of time,
+//! memory and output, and a fault in it is an [`Error`] with a name, after which the next call works.
 //!
 //! ```no_run
 //! use std::path::Path;
