@@ -580,7 +580,7 @@ fn tls_server(directory: &Path) -> u16 {
 fn a_certificate_that_nobody_vouches_for_is_transport() {
     let directory = tempfile::tempdir().unwrap();
     if certificate(directory.path()).is_none() {
-        assert!(std::env::var_os("REQUIRE_HOSTS").is_none(), "there is no openssl here");
+        assert!(std::env::var_os("REQUIRE_HOSTS").is_none_or(|value| value != "1"), "there is no openssl here");
         eprintln!("skipped: there is no openssl here");
         return;
     }
