@@ -295,11 +295,15 @@ impl RolesSettings {
 /// Reads the settings; in words for people what keeps it from that.
 type Source = dyn Fn() -> Result<RolesSettings, String> + Send + Sync;
 
+/// A provider, and what it was made of.
+type Built = (RoleSettings, Arc<dyn Provider>);
+
 /// Models by settings that are read again with every call, so that a change counts for the next one. A provider lives as
 /// long as what it is set to stays the same.
 pub struct Live {
     source: Box<Source>,
-    built: Mutex<BTreeMap<String, (RoleSettings, Arc<dyn Provider>)>>,
+    /// By purpose.
+    built: Mutex<BTreeMap<String, Built>>,
 }
 
 impl Live {

@@ -577,6 +577,7 @@ fn tls_server(directory: &Path) -> u16 {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a test that was skipped says so")]
 fn a_certificate_that_nobody_vouches_for_is_transport() {
     let directory = tempfile::tempdir().unwrap();
     if certificate(directory.path()).is_none() {
