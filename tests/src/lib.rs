@@ -2,8 +2,6 @@
 //!
 //! See `README.md` beside this crate for how to run it all and what a row is.
 
-pub use recollex_test_model as model_server;
-
 pub mod built;
 pub mod conformance;
 pub mod corpus;
