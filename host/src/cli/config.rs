@@ -964,6 +964,7 @@ mod tests {
         fs::write(f.path("config/recollex/config.toml"), "[models.writer]\nkey = 'secret'").unwrap();
         let failure = setup.models_from.read().unwrap_err();
         assert!(failure.line == Some(2) && !failure.message.contains("secret"), "{failure:?}");
+        fs::remove_file(f.path("config/recollex/config.toml")).unwrap();
 
         for (name, value) in
             [("writer.speed", "1"), ("writer.max_output", "many"), ("editor.model", "a"), ("writer", "a")]
