@@ -14,11 +14,15 @@ impl Revision {
     /// Of these files, given in any order: each path once, with the root of its [`crate::digest::FileHasher`]. Which
     /// files count is the caller's to know (all that are not internal, and the runtime directory's `runtime.json`).
     pub fn of<P: AsRef<str>>(files: impl IntoIterator<Item = (P, Digest)>) -> Self {
-        let mut builder = RevisionBuilder::default();
-        for (path, digest) in files {
-            builder.add(path.as_ref(), digest);
+        let mut files: Vec<(P, Digest)> = files.into_iter().collect();
+        files.sort_by(|(a, _), (b, _)| path_order(a.as_ref(), b.as_ref()));
+        let mut hasher = Hasher::new();
+        for (path, digest) in &files {
+            hasher.push(path.as_ref().as_bytes());
+            hasher.push(&[0]);
+            hasher.push(&digest.0);
         }
-        builder.finish()
+        Self(format!("r1-{}", hasher.finish().hex_prefix(DIGITS)))
     }
 
     /// Reads a token. None unless it has the form.
@@ -56,15 +60,8 @@ impl RevisionBuilder {
     }
 
     /// The revision of the files added.
-    pub fn finish(mut self) -> Revision {
-        self.files.sort_by(|(a, _), (b, _)| path_order(a, b));
-        let mut hasher = Hasher::new();
-        for (path, digest) in &self.files {
-            hasher.push(path.as_bytes());
-            hasher.push(&[0]);
-            hasher.push(&digest.0);
-        }
-        Revision(format!("r1-{}", hasher.finish().hex_prefix(DIGITS)))
+    pub fn finish(self) -> Revision {
+        Revision::of(self.files)
     }
 }
 
