@@ -23,6 +23,10 @@ use crate::view::View;
 /// So many record tables are kept open: what topics cite lies close together, and one may take some hundred kilobytes.
 const TABLES_MAX: usize = 32;
 
+/// So many answers of record tables are remembered: each costs a read of its record, and topics cite the same ones again and
+/// again. Some megabytes.
+const ANSWERS_MAX: usize = 1 << 15;
+
 /// The archives that a caller sees.
 pub(crate) struct Archives {
     view: View,
@@ -30,12 +34,35 @@ pub(crate) struct Archives {
     entries: RefCell<BTreeMap<String, Option<Entry>>>,
     /// The record tables of long archives, those asked about last; none: there is no sound one.
     tables: RefCell<BTreeMap<String, Option<RecordTable>>>,
+    /// What they said, by archive.
+    answers: RefCell<Answers>,
     /// Archives that were read whole: their records by anchor, and places of them by id.
     read: RefCell<BTreeMap<String, Whole>>,
     /// Files of numbered conversations, by number, those first that count first.
     numbered: RefCell<BTreeMap<String, Vec<Entry>>>,
     /// The first thing that went wrong: what was answered since may not be so.
     failed: RefCell<Option<wit::Error>>,
+}
+
+/// Records that were looked up, found or not.
+#[derive(Default)]
+struct Answers {
+    by_archive: BTreeMap<String, BTreeMap<RecordName, Option<Found>>>,
+    count: usize,
+}
+
+impl Answers {
+    fn get(&self, path: &str, name: &RecordName) -> Option<&Option<Found>> {
+        self.by_archive.get(path)?.get(name)
+    }
+
+    fn remember(&mut self, path: &str, name: &RecordName, found: Option<Found>) {
+        if self.count >= ANSWERS_MAX {
+            *self = Self::default();
+        }
+        let of_archive = self.by_archive.entry(path.to_owned()).or_default();
+        self.count += usize::from(of_archive.insert(name.clone(), found).is_none());
+    }
 }
 
 /// What an archive holds.
@@ -65,6 +92,7 @@ impl Archives {
             limits: *limits,
             entries: RefCell::default(),
             tables: RefCell::default(),
+            answers: RefCell::default(),
             read: RefCell::default(),
             numbered: RefCell::default(),
             failed: RefCell::default(),
@@ -108,6 +136,9 @@ impl Archives {
             && entry.stamp.size >= ARCHIVE_BYTES_MIN
             && !self.read.borrow().contains_key(&entry.path)
         {
+            if let Some(found) = self.answers.borrow().get(&entry.path, name) {
+                return found.clone();
+            }
             let mut tables = self.tables.borrow_mut();
             if tables.len() >= TABLES_MAX && !tables.contains_key(&entry.path) {
                 tables.clear();
@@ -118,7 +149,9 @@ impl Archives {
             if let Some(table) = table
                 && let Some(found) = read::in_table(table, entry, name, &self.limits)
             {
-                return found.map(|record| Found::from(&record));
+                let found = found.map(|record| Found::from(&record));
+                self.answers.borrow_mut().remember(&entry.path, name, found.clone());
+                return found;
             }
         }
         let mut read = self.read.borrow_mut();

@@ -34,6 +34,7 @@ pub(crate) enum Target {
 }
 
 /// How a record is named.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RecordName {
     /// Over all files: a source id, `D3:7`, `lex_…`.
     Id(String),
