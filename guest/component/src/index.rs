@@ -51,6 +51,27 @@ struct Held {
     view: Option<(search::View, Audience)>,
     /// What is wrong with files, by path: the version, and the findings.
     faults: BTreeMap<String, (String, Vec<Finding>)>,
+    /// The files that the index was last found to be up to date with, if no file had to be read for that.
+    settled: Option<Settled>,
+}
+
+/// Files of which nothing has to be found out, while they are listed as they were.
+struct Settled {
+    entries: Vec<Entry>,
+    /// What is wrong with them, with the path of the entry.
+    findings: Vec<(String, Finding)>,
+}
+
+/// Whether two listings are of the same files in the same versions, as far as stamps can tell.
+fn is_same(before: &[Entry], now: &[Entry]) -> bool {
+    let same = |(before, now): (&Entry, &Entry)| {
+        before.stamp.token == now.stamp.token
+            && before.stamp.size == now.stamp.size
+            && !now.stamp.racy
+            && before.kind == now.kind
+            && before.path == now.path
+    };
+    before.len() == now.len() && before.iter().zip(now).all(same)
 }
 
 /// What decides how records are indexed.
@@ -138,6 +159,7 @@ impl Held {
             scratch: Scratch::default(),
             view: None,
             faults: BTreeMap::new(),
+            settled: None,
         }
     }
 
@@ -151,6 +173,7 @@ impl Held {
         let Some((name, taken)) = self.index.log() else { return };
         let length = stamp(&name).map_or(0, |stamp| stamp.size);
         if length > taken {
+            self.settled = None;
             self.index.take_log(&cache::read_up_to(&name, taken..length).unwrap_or_default());
         }
     }
@@ -162,15 +185,28 @@ impl Held {
             listed => listed.map_err(|error| convert::store_error(error, Some(below))),
         };
         let mut entries = list("sources")?;
-        // v2 archives first: where one has a record, an older archive's with the same id is not found.
-        entries.sort_by_key(|entry| !is_v2_path(&entry.path));
         entries.append(&mut list("topics")?);
+        let seen = |findings: &[(String, Finding)]| {
+            let seen = findings.iter().filter(|(path, _)| audience.sees(path));
+            seen.map(|(_, finding)| finding.clone()).collect()
+        };
+        // Most searches find everything as it was. Then they cost no look at any file.
+        match self.settled.take() {
+            Some(settled) if is_same(&settled.entries, &entries) => {
+                return Ok(seen(&self.settled.insert(settled).findings));
+            }
+            _ => {}
+        }
+        let listed = entries.clone();
+        // Archives before topics. v2 archives first: where one has a record, an older archive's with the same id is not found.
+        entries.sort_by_key(|entry| (entry.path.starts_with("topics/"), !is_v2_path(&entry.path)));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut update = Update {
             verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
             newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str())),
             twins: Twins::among(&entries),
             bytes: 0,
+            has_read: false,
             settings,
             last,
         };
@@ -179,15 +215,15 @@ impl Held {
         let mut findings = Vec::new();
         for entry in &entries {
             let found = self.update_file(entry, &mut update)?;
-            if audience.sees(&entry.path) {
-                findings.extend(found);
-            }
+            findings.extend(found.into_iter().map(|finding| (entry.path.clone(), finding)));
         }
         for path in self.index.unseen() {
             self.index.remove(&path);
             self.faults.remove(&path);
         }
-        Ok(findings)
+        let visible = seen(&findings);
+        self.settled = (!update.has_read).then_some(Settled { entries: listed, findings });
+        Ok(visible)
     }
 
     /// Brings the index up to date with one file. What is wrong with it.
@@ -255,7 +291,9 @@ impl Held {
 
     /// Writes down what is new, where there is a workspace.
     fn save(&mut self) {
-        if !session::workspace_id().is_ok_and(|id| id.is_some()) {
+        if self.settled.is_some() && !self.index.is_to_be_saved()
+            || !session::workspace_id().is_ok_and(|id| id.is_some())
+        {
             return;
         }
         let writes = loop {
@@ -296,10 +334,14 @@ impl Held {
 
     /// False: a segment is damaged, and no part of the index any more.
     fn supply(&mut self, missing: &MissingPages) -> bool {
-        self.index.wanted(missing).iter().all(|wanted| {
+        let supplied = self.index.wanted(missing).iter().all(|wanted| {
             let bytes = cache::read(&wanted.name, wanted.range.clone());
             self.index.supply(wanted, bytes.as_deref())
-        })
+        });
+        if !supplied {
+            self.settled = None;
+        }
+        supplied
     }
 
     /// The index as a caller sees it.
@@ -385,6 +427,8 @@ struct Update<'s> {
     twins: Twins,
     /// Text that was indexed.
     bytes: u64,
+    /// Some file had to be read.
+    has_read: bool,
     settings: &'s Settings,
     last: bool,
 }
@@ -395,6 +439,7 @@ impl Update<'_> {
         if !self.twins.to_read.contains(&entry.path) {
             return Ok(());
         }
+        self.has_read = true;
         let Self { newer, settings, last, .. } = self;
         let mut scanner = Scanner::new(Some(Location::of_path(&entry.path)), &settings.limits());
         let mut see = |frame: &FrameRef<'_>| newer.see(&entry.path, RecordRef::Frame(frame));
@@ -420,6 +465,7 @@ impl Update<'_> {
         entry: &Entry,
         mut found: impl FnMut(RecordRef<'_>) -> Result<(), LimitReached>,
     ) -> Result<Option<bool>, wit::Error> {
+        self.has_read = true;
         let Self { verifier, newer, bytes, settings, last, .. } = self;
         verifier.file(&entry.path, EntryKind::File);
         let mut full = None;
@@ -448,6 +494,7 @@ impl Update<'_> {
         topic: &TopicPath,
         mut found: impl FnMut(&Claim) -> Result<(), LimitReached>,
     ) -> Result<Option<bool>, wit::Error> {
+        self.has_read = true;
         let Self { verifier, bytes, settings, last, .. } = self;
         verifier.file(&entry.path, EntryKind::File);
         let mut text = String::new();

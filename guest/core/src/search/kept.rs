@@ -588,6 +588,16 @@ impl Index {
         self.restore(path, &statement.entries, statement.languages, statement.after.clone());
     }
 
+    /// Whether [`Index::save`] may have something to write.
+    pub fn is_to_be_saved(&self) -> bool {
+        let unsaved = |part: &Part| matches!(part, Part::Segment(segment) if segment.name.is_empty());
+        !self.kept.pending.is_empty()
+            || self.kept.torn
+            || self.memory_documents() > LOG_DOCUMENTS
+            || self.kept.log_bytes > LOG_BYTES
+            || self.parts.iter().any(unsaved)
+    }
+
     /// Writes down what the index has learned since it was opened or saved last. Costs time and bytes in proportion to
     /// that, and now and then, on average, to a few times that.
     ///
