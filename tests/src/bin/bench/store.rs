@@ -6,13 +6,13 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use recollex::lock::{FileLock, Lock as _};
 use recollex::store::{About, Area, Change, Directory, Edit, Expect, Store as _, UndoLimits};
 use recollex::types::Tier;
 use recollex::workspace::Turn;
-use recollex::{OpenOptions, Runtime, RuntimeOptions, Session};
+use recollex::{Limits, OpenOptions, Runtime, RuntimeOptions, Session};
 use recollex_tests::turns;
 
 use crate::line::{Line, Side, median};
@@ -167,8 +167,14 @@ pub fn commit(store: &Directory, root: &Path, path: &str, edit: Edit) -> Done<f6
 }
 
 pub fn runtime() -> Done<Runtime> {
+    patient_runtime(Limits::default().deadline)
+}
+
+/// One whose calls may take so long.
+pub fn patient_runtime(deadline: Duration) -> Done<Runtime> {
     let cache = std::env::temp_dir().join("recollex-bench-cache");
-    Ok(Runtime::new(RuntimeOptions { cache: Some(cache), ..RuntimeOptions::default() })?)
+    let limits = Limits { deadline, ..Limits::default() };
+    Ok(Runtime::new(RuntimeOptions { cache: Some(cache), limits, ..RuntimeOptions::default() })?)
 }
 
 pub fn open(runtime: &Runtime, root: &Path) -> Done<Session> {
