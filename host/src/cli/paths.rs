@@ -19,6 +19,8 @@ struct Document {
     config: Option<Place>,
     /// Compiled components.
     compiled: Option<Place>,
+    /// Where conversations are kept.
+    sessions: Option<Place>,
     openprogram: Vec<Place>,
 }
 
@@ -45,6 +47,7 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
         cache: Place::of(&setup.workspace.join(".scriptorium-recollex")),
         config: setup.config.as_deref().map(Place::of),
         compiled: setup.compiled.as_deref().map(Place::of),
+        sessions: setup.sessions.path.as_deref().map(Place::of),
         openprogram: setup.openprogram().iter().map(|path| Place::of(path)).collect(),
     };
     if context.out.json {
@@ -73,6 +76,9 @@ pub fn run(context: &Context) -> Result<Exit, Failure> {
     line("cache", Some(&document.cache), "  (may be deleted)");
     line("config", document.config.as_ref(), "");
     line("compiled", document.compiled.as_ref(), "  (compiled components; may be deleted)");
+    if let Some(place) = &document.sessions {
+        line("sessions", Some(place), "  (conversations)");
+    }
     for place in &document.openprogram {
         line("openprogram", Some(place), "  (use it: --workspace)");
     }

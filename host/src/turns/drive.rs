@@ -327,8 +327,7 @@ impl<'a> Drive<'a> {
         ];
         observer.event(EVENT, &fields.map(|(name, value)| (name.to_owned(), value)));
         if !outcome.is_silent() {
-            let level = if outcome.failure.is_some() { Level::Warn } else { Level::Info };
-            observer.log(level, &outcome.to_string());
+            observer.log(Level::Info, &outcome.to_string());
         }
     }
 }
@@ -342,16 +341,13 @@ impl fmt::Debug for Drive<'_> {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns: usize = self.batches.iter().map(|batch| batch.evidence.len()).sum();
-        let uncited: usize = self.batches.iter().map(|batch| batch.uncited.len()).sum();
+        let cited: usize = self.batches.iter().map(BatchReport::cited).sum();
         write!(f, "{}: ", self.session)?;
         match (turns, self.marked) {
             (0, 0) => write!(f, "nothing was written")?,
-            (0, marked) => write!(f, "{marked} nodes that were written before are marked")?,
+            (0, marked) => write!(f, "nodes that were written before: {marked} are marked")?,
             (turns, marked) => {
-                write!(f, "{turns} turns are written, {marked} nodes marked")?;
-                if uncited > 0 {
-                    write!(f, "; nothing rests on {uncited} of the turns")?;
-                }
+                write!(f, "of {turns} turns topics cite {cited}; {marked} nodes are marked")?;
             }
         }
         if self.ended == Ended::Stopped {

@@ -105,7 +105,9 @@ impl Work<'_> {
         let mut told = |outcome: &Outcome| {
             if context.out.json {
                 context.out.document(&Line::Conversation(OutcomeView::from(outcome)));
-            } else if !outcome.is_silent() && outcome.failure.is_none() {
+            } else if outcome.failure.is_some() {
+                context.warn(&outcome.to_string());
+            } else if !outcome.is_silent() {
                 context.out.line(&outcome.to_string());
             }
         };

@@ -142,8 +142,10 @@ pub struct OutcomeView<'a> {
     message: Option<&'a str>,
     /// Somebody asked to stop before the end
     stopped: bool,
+    /// Given to the writer
     turns: usize,
-    uncited: usize,
+    /// Of those, cited by topics now
+    cited: usize,
     marked: u64,
     batches: Vec<BatchView<'a>>,
     upkeep: Vec<OrganisedView<'a>>,
@@ -161,7 +163,7 @@ impl<'a> From<&'a Outcome> for OutcomeView<'a> {
             message: failure.map(|failure| &*failure.message),
             stopped: outcome.ended == Ended::Stopped,
             turns: outcome.batches.iter().map(|batch| batch.evidence.len()).sum(),
-            uncited: outcome.batches.iter().map(|batch| batch.uncited.len()).sum(),
+            cited: outcome.batches.iter().map(BatchReport::cited).sum(),
             marked: outcome.marked,
             batches: outcome.batches.iter().map(BatchView::from).collect(),
             upkeep: outcome.upkeep.iter().map(OrganisedView::from).collect(),
