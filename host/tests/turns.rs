@@ -66,18 +66,21 @@ impl Home {
 
     /// With a model that cites all four turns of each of these sessions, one after the other.
     fn with_model(self, provider: &str, sessions: &[&str]) -> Self {
-        let answers: String = sessions
-            .iter()
-            .map(|session| {
-                let refs: Vec<String> = (0..SAID.len()).map(|n| format!("{provider}/{session}/{session}n{n}")).collect();
-                let change = json!({"op": "create", "content": format!("In {session} a hall and a colour were settled."),
-                    "time": null, "source_refs": refs,
-                    "destination": {"topic_path": format!("topics/{session}.md"), "headings": ["Plans"], "position": "end"}});
-                let call = json!({"id": "1", "name": "submit_changes", "arguments": {"changes": [change]}});
-                format!("{}\n", json!({"reply": {"parts": [{"call": call}], "stop": "tools", "model": "recorded"}}))
-            })
-            .collect();
-        self.put("recording.jsonl", &answers);
+        let refs = |session: &str| (0..SAID.len()).map(|n| format!("{provider}/{session}/{session}n{n}")).collect();
+        let answers: Vec<(&str, Vec<String>)> = sessions.iter().map(|session| (*session, refs(session))).collect();
+        self.with_answers(&answers)
+    }
+
+    /// With a model that makes a claim in each of these topics, one after the other, which rests on these turns.
+    fn with_answers(self, answers: &[(&str, Vec<String>)]) -> Self {
+        let lines = answers.iter().map(|(topic, refs)| {
+            let change = json!({"op": "create", "content": format!("In {topic} a hall and a colour were settled."),
+                "time": null, "source_refs": refs,
+                "destination": {"topic_path": format!("topics/{topic}.md"), "headings": ["Plans"], "position": "end"}});
+            let call = json!({"id": "1", "name": "submit_changes", "arguments": {"changes": [change]}});
+            format!("{}\n", json!({"reply": {"parts": [{"call": call}], "stop": "tools", "model": "recorded"}}))
+        });
+        self.put("recording.jsonl", &lines.collect::<String>());
         let path = self.path("recording.jsonl");
         self.put(
             ".config/recollex/config.toml",
@@ -246,6 +249,40 @@ fn one_writer_of_turns_at_a_time() {
     home.run(&[&["backfill"], &now[..]].concat()).expect(4);
     drop(held);
     home.run(&[&["write", "--session", "s1"], &now[..]].concat()).expect(0);
+}
+
+#[test]
+fn what_is_written_and_could_not_be_marked_is_marked_and_not_written_again() {
+    let home = Home::new().with_model("openprogram", &["s1"]);
+    let marking = fs::File::open(home.path("sessions/s1/history")).unwrap();
+    rustix::fs::flock(&marking, FlockOperation::LockExclusive).unwrap();
+    let failed = home.run(&["write", "--session", "s1", "--json", "--set", "lock.wait-ms=0"]).expect(2).json();
+    assert_eq!((&failed["reason_code"], &failed["retryable"]), (&json!("SESSION_NODES_UNAVAILABLE"), &json!(true)));
+    assert_eq!((&failed["cited"], &failed["marked"]), (&json!(4), &json!(0)));
+    drop(marking);
+    let pending = home.run(&["turns", "pending", "--session", "s1", "--json"]).expect(0).json();
+    assert_eq!((&pending["sessions"][0]["turns"], &pending["sessions"][0]["unmarked"]), (&json!(0), &json!(4)));
+    // There is no model any more that could be asked.
+    fs::remove_file(home.path(".config/recollex/config.toml")).unwrap();
+    let marked = home.run(&["write", "--session", "s1", "--json"]).expect(0).json();
+    assert_eq!((&marked["ok"], &marked["turns"], &marked["marked"]), (&json!(true), &json!(0), &json!(4)));
+    assert!(home.nodes("s1").iter().all(|(_, is_marked)| *is_marked));
+}
+
+#[test]
+fn what_marks_passed_over_is_written_on_request() {
+    let home = Home::new().with_answers(&[("s1", vec!["openprogram/s1/s1n0".to_owned()])]);
+    home.run(&["turns", "mark", "--session", "s1", "s1n1", "s1n3", "--yes"]).expect(0);
+    assert_eq!(home.run(&["turns", "pending", "--session", "s1", "--json"]).expect(0).json()["pending_turns"], 0);
+    let stranded = |home: &Home| {
+        home.run(&["turns", "owed", "--session", "s1", "--json"]).expect(1).json()["counts"]["stranded"].clone()
+    };
+    assert_eq!(stranded(&home), 2);
+    let wrote = home.run(&["turns", "write", "--session", "s1", "--stranded", "--json"]);
+    // The model cites one of the two, and has no answer when it is offered the other once more. Neither is written again.
+    let outcome = &wrote.json()["sessions"][0];
+    assert_eq!((&outcome["turns"], &outcome["cited"]), (&json!(2), &json!(1)), "{outcome}");
+    assert_eq!(stranded(&home), 0, "what was offered is marked");
 }
 
 #[test]

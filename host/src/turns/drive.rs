@@ -226,7 +226,8 @@ impl<'a> Drive<'a> {
     ) -> Result<Option<u64>, Trouble> {
         let (mut conversation, findings) = open(self.session, self.store, id, options)?;
         outcome.findings = findings;
-        let how = WriteOptions { trigger: options.trigger, only: options.only.clone(), model: options.model.clone() };
+        let mut how =
+            WriteOptions { trigger: options.trigger, only: options.only.clone(), model: options.model.clone() };
         let mut idle = 0;
         loop {
             if (self.stop)() {
@@ -249,6 +250,14 @@ impl<'a> Drive<'a> {
             marks?;
             if !written.more {
                 break;
+            }
+            if !how.only.is_empty() {
+                // Nodes that were asked for are written whether they are marked or not: each is asked for once. None left is not
+                // everything.
+                how.only.retain(|node| !written.to_mark.contains(node));
+                if how.only.is_empty() {
+                    break;
+                }
             }
             idle = if brought { 0 } else { idle + 1 };
             if idle > IDLE_MAX {
