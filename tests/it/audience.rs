@@ -108,7 +108,7 @@ fn turns(session: &mut Session) -> Vec<String> {
     vec![
         shown(session.open_conversation("open", "plan b").map(drop)),
         shown(session.due(&[])),
-        shown(session.settle("plan b", 0.0, None)),
+        shown(session.settle("plan b", Some(0.0), None)),
         shown(session.writer_status()),
         shown(session.salvage(&[said], None)),
         shown(session.organise(Upkeep::Whole, None).map(drop)),

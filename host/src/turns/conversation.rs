@@ -32,11 +32,12 @@ impl Session {
         self.call_turns(|turns, store, session| turns.call_due(store, session, conversations))
     }
 
-    /// Takes note of how a look at a conversation went that had this time of change before it.
+    /// Takes note of how a write went, and that the conversation was looked at when it had this time of change; none: it is to be
+    /// looked at again.
     ///
     /// # Errors
     /// As [`Session::init`].
-    pub fn settle(&mut self, id: &str, updated_at: f64, outcome: Option<&Failure>) -> Result<(), Error> {
+    pub fn settle(&mut self, id: &str, updated_at: Option<f64>, outcome: Option<&Failure>) -> Result<(), Error> {
         self.call_turns(|turns, store, session| turns.call_settle(store, session, id, updated_at, outcome))
     }
 

@@ -299,8 +299,8 @@ impl<'a> Drive<'a> {
         Err(Trouble::Failed(failure(SESSION_NODES_UNAVAILABLE, retryable, &message), None))
     }
 
-    /// Takes note, unless it was stopped, or something is left that was not due yet: noted as handled it would wait until somebody
-    /// says something more.
+    /// Takes note, unless it was stopped. Where something is left that was not due yet the conversation does not count as handled: it
+    /// would wait until somebody says something more.
     fn settle(&mut self, of: &Listed, options: &DriveOptions, left: Option<u64>, outcome: &mut Outcome) {
         let is_everything = options.trigger == Trigger::Everything && options.only.is_empty();
         let is_settled = outcome.failure.is_some() || is_everything || left == Some(0);
@@ -309,10 +309,12 @@ impl<'a> Drive<'a> {
             outcome.error,
             Some(Error::Memory(types::Error::Locked(_) | types::Error::Unavailable(_)) | Error::Cancelled)
         );
-        if outcome.ended != Ended::Done || !is_settled || !looked {
+        // Where nothing happened and something is left, there is nothing to note.
+        if outcome.ended != Ended::Done || !looked || (!is_settled && outcome.is_silent()) {
             return;
         }
-        if let Err(error) = self.session.settle(&of.id, of.updated_at, outcome.failure.as_ref()) {
+        let at = is_settled.then_some(of.updated_at);
+        if let Err(error) = self.session.settle(&of.id, at, outcome.failure.as_ref()) {
             let message = format!("that `{}` was looked at could not be noted: {error}", of.id);
             self.session.observer().log(Level::Warn, &message);
             if outcome.failure.is_none() {

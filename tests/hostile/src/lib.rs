@@ -78,7 +78,7 @@ impl turns::Guest for Hostile {
         Err(unknown("due"))
     }
 
-    fn settle(_: SessionBorrow<'_>, _: String, _: f64, _: Option<turns::Failure>) -> Result<(), Error> {
+    fn settle(_: SessionBorrow<'_>, _: String, _: Option<f64>, _: Option<turns::Failure>) -> Result<(), Error> {
         Err(unknown("settle"))
     }
 

@@ -50,7 +50,7 @@ impl wit::Guest for Component {
     fn settle(
         of: SessionBorrow<'_>,
         id: String,
-        updated_at: f64,
+        updated_at: Option<f64>,
         outcome: Option<wit::Failure>,
     ) -> Result<(), wit::Error> {
         let session = self::of(&of)?;
@@ -61,7 +61,7 @@ impl wit::Guest for Component {
         let plan = || {
             let (mut handled, found) = files::handled()?;
             let outcome = failure.map_or(Ok(()), Err);
-            let is_settled = handled.settle(&id, updated_at, outcome);
+            let is_settled = updated_at.is_some_and(|at| handled.settle(&id, at, outcome));
             let mut changes: Vec<_> =
                 if is_settled { found.change(Handled::PATH, handled.file()) } else { None }.into_iter().collect();
             // Best effort: what cannot be read is made anew.

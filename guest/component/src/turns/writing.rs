@@ -46,7 +46,11 @@ pub(super) fn write(conversation: &Conversation, options: &wit::WriteOptions) ->
         }
         let owed = match options.only.is_empty() {
             true => nodes.owed(workspace),
-            false => nodes.chosen(options.only.iter().map(String::as_str)),
+            false => {
+                let own = workspace.to_string();
+                let is_marked = |id: &&str| nodes.node(id).is_some_and(|node| node.marks.contains(&own));
+                nodes.chosen(options.only.iter().map(String::as_str).filter(|id| !is_marked(id)))
+            }
         };
         match next_batch(&owed, options.trigger, &session.settings.turns, clock::now()) {
             Some(batch) => write_batch(conversation, &batch, options),
