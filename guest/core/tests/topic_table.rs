@@ -121,6 +121,9 @@ enum Event {
     Edit(Vec<(u8, Option<Vec<Piece>>)>),
     /// The archives become this long.
     Archives([u8; 2]),
+    /// Topics become these while the archives are this long, and then archives are put back to what they were. Whether what is in
+    /// memory is lost in between.
+    Meanwhile([u8; 2], Vec<(u8, Option<Vec<Piece>>)>, bool),
     /// What is in memory is lost; the cache file is as it was saved.
     Reopen,
     CutCache(usize),
@@ -129,15 +132,27 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let edit = (0_u8..4, proptest::option::weighted(0.9, vec(piece(), 0..7)));
+    let edits = || vec((0_u8..4, proptest::option::weighted(0.9, vec(piece(), 0..7))), 1..3);
     prop_oneof![
-        8 => vec(edit, 1..3).prop_map(Event::Edit),
+        8 => edits().prop_map(Event::Edit),
         2 => [0_u8..5, 0..5].prop_map(Event::Archives),
+        1 => ([0_u8..5, 0..5], edits(), any::<bool>()).prop_map(|(lengths, edits, lost)| Event::Meanwhile(lengths, edits, lost)),
         2 => Just(Event::Reopen),
         1 => any::<usize>().prop_map(Event::CutCache),
         1 => (any::<usize>(), 1_u8..).prop_map(|(at, bits)| Event::FlipCache(at, bits)),
         1 => Just(Event::DropCache),
     ]
+}
+
+fn texts(edits: Vec<(u8, Option<Vec<Piece>>)>) -> BTreeMap<TopicPath, Option<String>> {
+    let edits = edits.into_iter().map(|(topic, pieces)| (path(TOPICS[usize::from(topic)]), pieces));
+    edits.map(|(path, pieces)| (path.clone(), pieces.map(|pieces| text(&path, &pieces)))).collect()
+}
+
+/// `PROPTEST_CASES`, if it is set.
+fn cases() -> u32 {
+    let set = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    set.unwrap_or(if cfg!(debug_assertions) { 300 } else { 3000 })
 }
 
 const LIMITS: ViewLimits = ViewLimits { core_budget: 200, recent: 4 };
@@ -343,7 +358,7 @@ impl Workspace {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 3000 }))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn changes_come_to_the_same_as_everything_anew(events in vec(event(), 1..14)) {
@@ -351,13 +366,18 @@ proptest! {
         for event in events {
             match event {
                 Event::Edit(edits) => {
-                    let mut changed = BTreeMap::new();
-                    for (topic, pieces) in edits {
-                        let path = TopicPath::parse(TOPICS[usize::from(topic)]).expect("a topic");
-                        let text = pieces.map(|pieces| text(&path, &pieces));
-                        changed.insert(path, text);
+                    workspace.edit(&texts(edits));
+                    workspace.save();
+                }
+                Event::Meanwhile(lengths, edits, lost) => {
+                    let before = std::mem::replace(&mut workspace.archives.lengths, lengths);
+                    workspace.edit(&texts(edits));
+                    workspace.save();
+                    if lost {
+                        workspace.reopen();
                     }
-                    workspace.edit(&changed);
+                    workspace.archives.lengths = before;
+                    workspace.catch_up();
                     workspace.save();
                 }
                 Event::Archives(lengths) => {
@@ -409,6 +429,113 @@ proptest! {
 
 fn path(text: &str) -> TopicPath {
     TopicPath::parse(text).expect("a topic")
+}
+
+/// A topic with one definition that leads to record `number` of a conversation.
+fn resting_on(topic: &str, conversation: u8, number: u8) -> BTreeMap<TopicPath, Option<String>> {
+    let place = Some((conversation, number));
+    let number = TOPICS.iter().position(|path| *path == topic).expect("a topic") as u8;
+    texts(vec![(number, Some(vec![Piece::Definition { label: 0, time: 0, handle: None, place }]))])
+}
+
+#[test]
+fn a_topic_made_again_is_held_against_an_archive_that_is_what_it_was() {
+    let mut workspace = Workspace::new();
+    let archives = |workspace: &mut Workspace, lengths| {
+        workspace.archives.lengths = lengths;
+        workspace.catch_up();
+        workspace.save();
+        workspace.check();
+    };
+    let topic = || resting_on("topics/a.md", 0, 0);
+    workspace.edit(&topic());
+    archives(&mut workspace, [4, 0]);
+    assert!(workspace.table.entry(&path("topics/a.md")).is_some_and(|entry| entry.refs().contains("p/t 0/0")));
+    // While no topic rests on it, the archive goes; then the topic comes back, and then the archive.
+    workspace.edit(&BTreeMap::from([(path("topics/a.md"), None)]));
+    archives(&mut workspace, [0, 4]);
+    workspace.edit(&topic());
+    workspace.save();
+    workspace.check();
+    archives(&mut workspace, [4, 0]);
+    assert!(workspace.table.entry(&path("topics/a.md")).is_some_and(|entry| entry.refs().contains("p/t 0/0")));
+}
+
+#[test]
+fn a_topic_is_held_against_the_archives_behind_it_whatever_was_said_before() {
+    // What was in memory is lost or not; the cache file is written whole or added to.
+    for (lost, whole) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut workspace = Workspace::new();
+        workspace.archives.lengths = [2, 2];
+        workspace.edit(&resting_on("topics/b.md", 0, 0));
+        workspace.edit(&resting_on("topics/b/c.md", 1, 0));
+        workspace.catch_up();
+        workspace.save();
+        // A record is added and a topic rests on it; then the archive is put back.
+        workspace.archives.lengths = [3, 2];
+        workspace.edit(&resting_on("topics/a.md", 0, 2));
+        if whole {
+            workspace.table.forget_file();
+        }
+        workspace.save();
+        if lost {
+            workspace.reopen();
+        }
+        workspace.archives.lengths = [2, 2];
+        let asked = std::cell::RefCell::new(Vec::new());
+        let sources = Asked { archives: &workspace.archives, asked: &asked };
+        let digest_of = |path: &str| workspace.archives.digest_of(path);
+        let mut table = workspace.table.clone();
+        let stale = BTreeSet::from([path("topics/a.md")]);
+        assert_eq!(table.settle(&digest_of, &sources), stale);
+        // Only what nobody has asked for this topic.
+        assert_eq!(asked.take(), [record(0, 2).anchor()]);
+        // As long as nobody reads it again, it is told again, whatever became of the table.
+        table.forget_file();
+        let Save::Replace(bytes) = table.save() else { panic!("it is written whole") };
+        let mut table = TopicTable::load(bytes, &Limits::default());
+        assert_eq!(table.settle(&digest_of, &workspace.archives), stale);
+        workspace.catch_up();
+        workspace.check();
+        let digest_of = |path: &str| workspace.archives.digest_of(path);
+        assert!(workspace.table.settle(&digest_of, &workspace.archives).is_empty());
+        let nothing = Asked { archives: &workspace.archives, asked: &asked };
+        assert!(workspace.table.settle(&digest_of, &nothing).is_empty());
+        assert_eq!(asked.take(), <[String; 0]>::default(), "it was settled");
+    }
+}
+
+/// Archives that remember the anchors they were asked for.
+struct Asked<'a> {
+    archives: &'a Archives,
+    asked: &'a std::cell::RefCell<Vec<String>>,
+}
+
+impl Sources for Asked<'_> {
+    fn record_at(&self, path: &str, anchor: &str) -> Option<SourceId> {
+        self.asked.borrow_mut().push(anchor.to_owned());
+        self.archives.record_at(path, anchor)
+    }
+}
+
+#[test]
+fn a_block_counts_only_behind_those_it_was_written_behind() {
+    // Two sessions have tables of one length, and the one adds to the file that the other has replaced.
+    let of = |word: &str| {
+        let mut table = TopicTable::new(&Limits::default());
+        let archives = Archives::default();
+        table.apply(&TopicNote::read(&path("topics/a.md"), word, &archives));
+        let Save::Replace(file) = table.save() else { panic!("it is written whole") };
+        table.saved();
+        table.apply(&TopicNote::read(&path("topics/b.md"), word, &archives));
+        let Save::Append { length, bytes } = table.save() else { panic!("it is added to") };
+        assert_eq!(length, file.len() as u64);
+        (file, bytes)
+    };
+    let ((mine, more), (theirs, _)) = (of("mine"), of("your"));
+    assert_eq!(mine.len(), theirs.len());
+    assert_eq!(TopicTable::load([mine, more.clone()].concat(), &Limits::default()).len(), 2);
+    assert_eq!(TopicTable::load([theirs, more].concat(), &Limits::default()).len(), 1);
 }
 
 #[test]

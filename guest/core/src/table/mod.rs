@@ -8,7 +8,7 @@
 //!
 //! All of it is a cache (FORMAT.md, "Caches"): it may be deleted at any time, and whatever is torn, damaged, of another
 //! version or of other settings is noticed and made again. Every part that is read carries a check, and every statement
-//! is about one version of one file, named by its stamp; so a stale cache is useless, never wrong.
+//! is about one version of one file, named by its stamp or digest; so a stale cache is useless, never wrong.
 //!
 //! Knows the layout of cache files. Must not know where they are kept: it makes bytes, and says which bytes it needs.
 
@@ -32,7 +32,7 @@ pub use topics::{
 use crate::digest::Digest;
 
 /// Version of all cache files. Any change of their layout, or of what a scan makes of a file, raises it.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Archives shorter than this have no record table: reading them takes less time than reading about them.
 pub const ARCHIVE_BYTES_MIN: u64 = 64 * 1024;

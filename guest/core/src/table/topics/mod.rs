@@ -5,31 +5,33 @@
 //! 8   4  version
 //! 12  8  settings: limits.header-bytes
 //! 20  8  check over all that
-//! 28     blocks: length (4), check over offset, length and content (8), content
+//! 28     blocks: length (4), check over the check before, length and content (8), content
 //! ```
 //!
-//! A block's content is a list of statements; a later one about a path takes the place of an earlier one:
+//! Each check goes by the one before it, so that no block counts behind any but those it was written behind. A block's content is a list of statements; a later one about a path takes the place of an earlier one:
 //!
 //! ```text
 //! path length (2), path, kind (1): 0, the topic is gone, or
 //! 1, length (4), what is known of the topic (`entry.rs`), or
-//! 2, known (1), digest (32): what topics say of their places in the archive at `path` holds for the archive as it was when
-//!    it had that digest; known 0: for when it was not there
+//! 2, known (1), digest (32): what the statements about topics before this one say of their places in the archive at `path`
+//!    holds for the archive as it was when it had that digest; known 0: for when it was not there
 //! ```
 //!
 //! A topic's statement is about one content of its file, named by its digest, and about what archives answered then. So
 //! two questions tell whether it holds: has the file that digest, and do the archives still answer so
-//! ([`TopicTable::settle`], which asks only about archives that changed).
+//! ([`TopicTable::settle`], which asks only about archives that changed, and for topics that were stated since). A statement
+//! about an archive says nothing of topics behind it: nobody knows for which version of the archive they were found out, and an
+//! archive may come to be again what it was before.
 //!
-//! The table is written whole, topics and then archives in ascending order, and then added to until half of it is out of
-//! date. In memory it is the bytes of the file and, once somebody asks, a sorted list of where names stand in them.
+//! The table is written whole and then added to until half of it is out of date. Whole, it is topics in ascending order, and
+//! archives in ascending order; topics of which an archive's statement does not say that they hold follow them. In memory it is the bytes of the file and, once somebody asks, a sorted list of where names stand in them.
 
 mod entry;
 mod names;
 
 pub use entry::{Answers, KnownBlock, KnownRow, TopicEntry, TopicNote};
 
-use super::bytes::{Reader, check, put_text};
+use super::bytes::{Check, Reader, check, put_text};
 use super::{Save, VERSION};
 use crate::digest::Digest;
 use crate::ids::{TopicPath, path_order};
@@ -68,12 +70,14 @@ pub struct TopicTable {
     /// So many bytes are in the cache file; none: it must be written whole.
     kept: Option<usize>,
     open: Option<usize>,
+    /// The check of the last block that is closed, or of the head.
+    seal: Check,
     /// In the order of the bytes.
     rows: Vec<Row>,
     /// Those that are live, by path.
     by_path: Vec<usize>,
-    /// Of each archive the digest at which the topics were last held against it; none: it was not there.
-    archives: BTreeMap<String, Option<Digest>>,
+    /// Of each archive, when topics were last held against it.
+    archives: BTreeMap<String, Held>,
     names: OnceCell<Names>,
 }
 
@@ -84,6 +88,15 @@ pub struct Differences {
     pub gone: Vec<TopicPath>,
     /// Topics whose content is not the one that the table knows, or that nobody has looked at; in order.
     pub unknown: Vec<TopicPath>,
+}
+
+/// What an archive was when topics were held against it, and which topics were.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// None: it was not there.
+    digest: Option<Digest>,
+    /// So many rows, from the first.
+    rows: usize,
 }
 
 /// A statement about a topic, within the table's bytes.
@@ -124,6 +137,7 @@ impl TopicTable {
             bytes,
             kept: None,
             open: None,
+            seal,
             rows: Vec::new(),
             by_path: Vec::new(),
             archives: BTreeMap::new(),
@@ -173,7 +187,7 @@ impl TopicTable {
         let length = reader.array::<4>()?;
         let seal = reader.array::<8>()?;
         let content = reader.take(u32::from_le_bytes(length) as usize)?;
-        if seal != check(&[&(offset as u64).to_le_bytes(), &length, content]) {
+        if seal != check(&[&self.seal, &length, content]) {
             return None;
         }
         let end = offset + BLOCK_HEAD_BYTES + content.len();
@@ -186,7 +200,8 @@ impl TopicTable {
             if kind == ARCHIVE {
                 let known = content.array::<1>()? == [1];
                 let digest = Digest(content.array()?);
-                archives.push((path.to_owned(), known.then_some(digest)));
+                let held = Held { digest: known.then_some(digest), rows: self.rows.len() + rows.len() };
+                archives.push((path.to_owned(), held));
                 continue;
             }
             let body_length = if kind == TOPIC { content.number::<4>()? as usize } else { 0 };
@@ -199,6 +214,7 @@ impl TopicTable {
         }
         self.rows.append(&mut rows);
         self.archives.extend(archives);
+        self.seal = seal;
         Some(end)
     }
 
@@ -297,16 +313,14 @@ impl TopicTable {
             return;
         };
         let length = (content.len() as u32).to_le_bytes();
-        let seal = check(&[&(open as u64).to_le_bytes(), &length, content]);
-        for (to, from) in head.iter_mut().zip(length.iter().chain(&seal)) {
+        self.seal = check(&[&self.seal, &length, content]);
+        for (to, from) in head.iter_mut().zip(length.iter().chain(&self.seal)) {
             *to = *from;
         }
     }
 
+    /// States that all topics there are now hold for the archive with this digest.
     fn note_archive(&mut self, path: &str, digest: Option<Digest>) {
-        if self.archives.get(path) == Some(&digest) {
-            return;
-        }
         self.begin();
         if put_text::<2>(&mut self.bytes, path).is_some() {
             self.bytes.push(ARCHIVE);
@@ -314,32 +328,44 @@ impl TopicTable {
             self.bytes.extend_from_slice(&digest.map_or([0; 32], |digest| digest.0));
         }
         self.end();
-        self.archives.insert(path.to_owned(), digest);
+        self.archives.insert(path.to_owned(), Held { digest, rows: self.rows.len() });
+    }
+
+    /// The live ones among some rows, from the given one on.
+    fn live<'s>(&'s self, rows: &'s BTreeSet<usize>, first: usize) -> impl Iterator<Item = (usize, &'s Row)> {
+        let rows = rows.range(first..).filter_map(|row| Some((*row, self.rows.get(*row)?)));
+        rows.filter(|(_, row)| row.live)
     }
 
     /// Holds the topics against archives as they are. `digest_of` tells the digest of the file at a path, none if there is
-    /// none; archives that have the digest they had are not asked about. `sources` answers for their records.
+    /// none; of an archive that has the digest it had, only topics that were stated since are held against it. `sources`
+    /// answers for the archives' records.
     ///
     /// Gives the topics of which something else is to be said now than the table does: read them and [`apply`](Self::apply)
-    /// what comes of it.
+    /// what comes of it. As long as nobody does, they are given again.
     pub fn settle(&mut self, digest_of: &dyn Fn(&str) -> Option<Digest>, sources: &dyn Sources) -> BTreeSet<TopicPath> {
         let mut stale = BTreeSet::new();
         let mut now = Vec::new();
         for (archive, rows) in &self.names().archives {
-            let live: Vec<&Row> = rows.iter().filter_map(|row| self.rows.get(*row)).filter(|row| row.live).collect();
-            if live.is_empty() {
+            // What rests on it no more counts for nothing, and nobody has to read an archive for it.
+            if self.live(rows, 0).next().is_none() {
                 continue;
             }
             let digest = digest_of(archive);
-            if self.archives.get(archive) == Some(&digest) {
+            let held = self.archives.get(archive).filter(|held| held.digest == digest).map_or(0, |held| held.rows);
+            let mut asked = self.live(rows, held).map(|(_, row)| row).peekable();
+            if asked.peek().is_none() {
                 continue;
             }
-            now.push((archive.clone(), digest));
-            for row in live {
-                let changed = row.entry(&self.bytes).is_none_or(|entry| !holds(&entry, archive, sources));
-                if changed && let Ok(path) = TopicPath::parse(row.path(&self.bytes)) {
-                    stale.insert(path);
+            let mut all_hold = true;
+            for row in asked {
+                if row.entry(&self.bytes).is_none_or(|entry| !holds(&entry, archive, sources)) {
+                    all_hold = false;
+                    stale.extend(TopicPath::parse(row.path(&self.bytes)).ok());
                 }
+            }
+            if all_hold {
+                now.push((archive.clone(), digest));
             }
         }
         for (archive, digest) in now {
@@ -498,31 +524,57 @@ impl TopicTable {
 
     /// Writes everything anew, without what is out of date.
     fn compact(&mut self) {
+        let (archives, unsettled) = self.standing();
         let head = self.bytes.get(..HEAD_BYTES).unwrap_or_default().to_vec();
+        self.seal = Reader(head.get(HEAD_BYTES - 8..).unwrap_or_default()).array().unwrap_or_default();
         let old = core::mem::replace(&mut self.bytes, head);
         let rows = core::mem::take(&mut self.rows);
         let order = core::mem::take(&mut self.by_path);
-        let archives = core::mem::take(&mut self.archives);
-        let needed = self.names.take().map(|names| names.archives);
+        self.archives.clear();
+        self.names.take();
         self.open = None;
         self.kept = None;
-        for row in order.into_iter().filter_map(|row| rows.get(row)) {
-            let start = self.begin();
-            let statement = old.get(row.path - 2..row.body + row.body_length).unwrap_or_default();
-            self.bytes.extend_from_slice(statement);
-            self.end();
-            self.by_path.push(self.rows.len());
-            self.rows.push(Row { path: start + 2, body: start + 2 + row.body - row.path, ..*row });
+        let (behind, before): (Vec<_>, Vec<_>) =
+            order.into_iter().enumerate().partition(|(_, row)| unsettled.contains(row));
+        let mut places = Vec::with_capacity(rows.len());
+        for (place, row) in before {
+            places.extend(rows.get(row).map(|row| (place, self.copy(row, &old))));
         }
-        let live = |row: &usize| rows.get(*row).is_some_and(|row| row.live);
         for (path, digest) in archives {
-            let is_needed =
-                needed.as_ref().is_none_or(|needed| needed.get(&path).is_some_and(|rows| rows.iter().any(live)));
-            if is_needed {
-                self.note_archive(&path, digest);
-            }
+            self.note_archive(&path, digest);
+        }
+        for (place, row) in behind {
+            places.extend(rows.get(row).map(|row| (place, self.copy(row, &old))));
         }
         self.close();
+        places.sort_unstable();
+        self.by_path = places.into_iter().map(|(_, row)| row).collect();
+    }
+
+    /// States again what a row of an older table says: its number.
+    fn copy(&mut self, row: &Row, old: &[u8]) -> usize {
+        let start = self.begin();
+        let statement = old.get(row.path - 2..row.body + row.body_length).unwrap_or_default();
+        self.bytes.extend_from_slice(statement);
+        self.end();
+        self.rows.push(Row { path: start + 2, body: start + 2 + row.body - row.path, ..*row });
+        self.rows.len() - 1
+    }
+
+    /// The statements about archives that topics have places in; and the rows that some of these say nothing of, though the
+    /// topic has a place there.
+    fn standing(&self) -> (Vec<(String, Option<Digest>)>, BTreeSet<usize>) {
+        let (mut archives, mut unsettled) = (Vec::new(), BTreeSet::new());
+        // Names take a while to find: without a statement about an archive nobody needs them here.
+        let Some(names) = (!self.archives.is_empty()).then(|| self.names()) else { return (archives, unsettled) };
+        for (path, held) in &self.archives {
+            let Some(rows) = names.archives.get(path) else { continue };
+            if self.live(rows, 0).next().is_some() {
+                archives.push((path.clone(), held.digest));
+                unsettled.extend(self.live(rows, held.rows).map(|(row, _)| row));
+            }
+        }
+        (archives, unsettled)
     }
 }
 
