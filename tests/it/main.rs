@@ -16,6 +16,7 @@ mod home;
 mod identity;
 mod import;
 mod import_verb;
+mod labelled;
 mod layers;
 mod legacy;
 mod limits;

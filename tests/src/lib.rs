@@ -10,6 +10,7 @@ pub mod deviations;
 pub mod edits;
 pub mod engine;
 pub mod exports;
+pub mod extraction;
 pub mod memory_store;
 pub mod retrieval;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

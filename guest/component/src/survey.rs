@@ -107,7 +107,8 @@ impl Survey {
             limits: *limits,
             depth,
             view: view.clone(),
-            kept: kept.clone(),
+            // What a narrowed caller sees of archives is not what topics are held against: what is kept is the owner's.
+            kept: if view.is_everything() { kept.clone() } else { Kept::default() },
             prefix: prefix.to_owned(),
             whole: prefix.is_empty(),
             is_mixed: false,
