@@ -30,9 +30,6 @@ use crate::tree::{self, Piece, Reader};
 /// Four times as many, and the rest of a file, fit into a segment.
 const UNSAVED_DOCUMENTS: u32 = 12 << 10;
 
-/// Pages that are kept in memory from one search to the next, in bytes.
-const RESIDENT_BYTES: u64 = 128 << 20;
-
 /// The index of a session, once it has been needed.
 #[derive(Clone, Default)]
 pub(crate) struct Shelf(Rc<RefCell<Option<Held>>>);
@@ -362,7 +359,7 @@ impl Held {
             match index.search(query, view, scratch) {
                 Ok(ranking) => {
                     let documents = view.documents();
-                    index.shrink(RESIDENT_BYTES);
+                    index.shrink(settings.resident_bytes);
                     return Some((ranking, documents));
                 }
                 Err(missing) if !self.supply(&missing) => return None,

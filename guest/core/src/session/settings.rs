@@ -44,6 +44,8 @@ pub struct Settings {
     pub record_bytes: u64,
     /// `search.top-k-max`: hits one search may ask for.
     pub top_k_max: u64,
+    /// `search.resident-bytes`: pages of the search index that a session keeps in memory from one search to the next, in bytes.
+    pub resident_bytes: u64,
     /// `search.hit-bytes`: text shown with a hit, in bytes.
     pub hit_bytes: u64,
     /// `recall.tokens`: what a turn gets of memory where the caller does not say, its fence included, in tokens.
@@ -214,6 +216,12 @@ const NUMBERS: &[Number] = &[
     Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
     Number { name: "search.top-k-max", default: 1000, range: (1, 100_000), field: |s| &mut s.top_k_max },
+    Number {
+        name: "search.resident-bytes",
+        default: 384 * MIB,
+        range: (MIB, 4 * GIB),
+        field: |s| &mut s.resident_bytes,
+    },
     Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
     Number { name: "recall.tokens", default: 1500, range: (1, 1_000_000), field: |s| &mut s.recall_tokens },
     Number { name: "recall.memories", default: 8, range: (1, 1000), field: |s| &mut s.recall_memories },
@@ -429,6 +437,7 @@ impl Default for Settings {
             index_bytes: 0,
             record_bytes: 0,
             top_k_max: 0,
+            resident_bytes: 0,
             hit_bytes: 0,
             recall_tokens: 0,
             recall_memories: 0,
