@@ -453,7 +453,7 @@ fn unknown_purpose(purpose: &str) -> ModelError {
 ///
 /// # Errors
 /// As [`Provider::complete`]; `invalid-request` for a request that nobody could answer, `unsupported` for tools that the
-/// model does not have, `provider` for a reply without the tool call that was insisted on.
+/// model does not have. A reply without the tool call that was insisted on is none.
 pub(crate) fn complete(models: &dyn Models, request: &Request, attempt: &Attempt<'_>) -> Result<Reply, ModelError> {
     check(request)?;
     attempt.check()?;
