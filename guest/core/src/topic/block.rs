@@ -241,7 +241,7 @@ impl<'c, 'a> Block<'c, 'a> {
 
 /// The block that a link's target names: what stands behind its last `#^`, if that is an id. A target with a scheme
 /// (`https:`) leads elsewhere.
-pub(super) fn linked_block(target: &str) -> Option<&str> {
+pub(crate) fn linked_block(target: &str) -> Option<&str> {
     let id = target.get(target.rfind("#^")? + 2..)?;
     (!has_scheme(target) && (BlockId::is_written(id) || BlockId::is_older(id))).then_some(id)
 }

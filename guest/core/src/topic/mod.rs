@@ -23,6 +23,7 @@ mod resolve;
 mod tree;
 mod view;
 
+pub(crate) use block::linked_block;
 pub use block::{Block, Dated, Event, Evidence, Unit};
 pub(crate) use check::is_older;
 pub use check::{Check, Footnote, Source};

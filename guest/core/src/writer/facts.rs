@@ -1,6 +1,8 @@
 //! What can be told of two paragraphs without understanding them: whether they are alike, and which numbers are in them.
 
-use crate::text::caseless;
+use crate::text::{Links, caseless};
+use crate::topic::linked_block;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How much of what either has both must have to be alike, in hundredths.
@@ -20,11 +22,30 @@ pub(super) fn are_alike(a: &BTreeSet<[char; 3]>, b: &BTreeSet<[char; 3]>) -> boo
 }
 
 /// What is written with digits: amounts, days, times, names like `B2`. What a paragraph must not lose when it is put otherwise.
+/// Where a link to a block leads is no part of that: ids have digits, and a link that leads nowhere is to be put right.
 pub(super) fn numbers(text: &str) -> BTreeSet<String> {
+    let text = without_targets(text);
     let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | ',' | ':' | '-' | '/')));
     let parts = words.flat_map(|word| word.split(['-', '/', ':']));
     let digits = |part: &&str| part.chars().any(char::is_numeric);
     parts.filter(digits).map(|part| caseless(part.trim_matches(['.', ',']))).collect()
+}
+
+/// A text without the targets of its links to blocks.
+fn without_targets(text: &str) -> Cow<'_, str> {
+    let mut kept = String::new();
+    let mut at = 0;
+    for link in Links::new(text) {
+        if text.get(link.target.clone()).and_then(linked_block).is_some() {
+            kept.push_str(text.get(at..link.target.start).unwrap_or_default());
+            at = link.target.end;
+        }
+    }
+    if at == 0 {
+        return Cow::Borrowed(text);
+    }
+    kept.push_str(text.get(at..).unwrap_or_default());
+    Cow::Owned(kept)
 }
 
 #[cfg(test)]
@@ -45,5 +66,6 @@ mod tests {
         let found = |text: &str| numbers(text).into_iter().collect::<Vec<_>>();
         assert_eq!(found("On 2026-05-07, room B2: 1,200.50 euros (3x)."), ["05", "07", "1,200.50", "2026", "3x", "b2"]);
         assert_eq!(found("seven"), [""; 0]);
+        assert_eq!(found("[the 9 bolts](boat2.md#^b1) and [a page](https://x/7)"), ["7", "9"]);
     }
 }
