@@ -451,8 +451,14 @@ fn double() -> Memory {
 }
 
 fn organise(memory: &mut Memory, siblings: (&'static str, &'static str), changes: &[String]) -> Ran {
-    let shape =
-        TopicShape { path: "topics/hall.md".into(), bytes: 99_999, blocks: 3, subjects: 1, broken_links: vec![] };
+    let shape = TopicShape {
+        path: "topics/hall.md".into(),
+        bytes: 99_999,
+        blocks: 3,
+        subjects: 1,
+        broken_links: vec![],
+        alike: 0,
+    };
     let runs = needs(&[shape], None::<&CoreShape>, &OrganiserLimits::default());
     let shown: Vec<ShownBlock> = blocks(memory);
     assert_eq!(shown.len(), 3);

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use recollex_core::ids::{SourceId, TopicPath};
+use recollex_core::ids::{BlockId, SourceId, TopicPath};
 use recollex_core::source::{Branches, Tier};
 use recollex_core::table::TopicTable;
 use recollex_core::turns::{Line, Lineage};
@@ -145,9 +145,10 @@ impl Organising {
 fn what_needs_it(session: &Session, only: Option<&BTreeSet<String>>) -> Result<Vec<Needs>, wit::Error> {
     let view = View::of(Tier::Owner)?;
     let topics = reading::known(session, &view)?;
+    let siblings = Siblings::of(session);
     let mut shapes = Vec::new();
     for path in topics.paths().filter(|path| only.is_none_or(|only| only.contains(path.as_str()))) {
-        shapes.extend(shape(&topics, path)?);
+        shapes.extend(shape(&topics, path, &siblings)?);
     }
     let core = core_view::shown(&view, &session.settings.limits())?;
     let core = core.filter(|core| !core.left_out.is_empty()).map(|core| CoreShape {
@@ -159,9 +160,10 @@ fn what_needs_it(session: &Session, only: Option<&BTreeSet<String>>) -> Result<V
 }
 
 /// What is known of a topic; none if it is no text.
-fn shape(topics: &Topics, path: &TopicPath) -> Result<Option<TopicShape>, wit::Error> {
-    let check = looked_through(topics, path)?;
-    Ok(check.map(|check| TopicShape::of(&check, |id| !topics.table.topics_of(id.as_str()).is_empty())))
+fn shape(topics: &Topics, path: &TopicPath, siblings: &Siblings) -> Result<Option<TopicShape>, wit::Error> {
+    let Some(check) = looked_through(topics, path)? else { return Ok(None) };
+    let is_there = |id: &BlockId| !topics.table.topics_of(id.as_str()).is_empty();
+    Ok(Some(TopicShape::of(&check, &blocks_of(&check), is_there, |a, b| siblings.are(a, b))))
 }
 
 /// Conversations as far as somebody asked which of their records are of sibling branches.

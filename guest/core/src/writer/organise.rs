@@ -30,12 +30,20 @@ pub struct TopicShape {
     pub subjects: u64,
     /// Ids of its blocks with links that lead nowhere.
     pub broken_links: Vec<String>,
+    /// Pairs of its blocks that seem to say the same and may be merged.
+    pub alike: u64,
 }
 
 impl TopicShape {
-    /// Of a topic. `is_there` says whether any topic has a block of this id.
+    /// Of a topic and its blocks as an organiser would be shown them. `is_there` says whether any topic has a block of this id. Blocks
+    /// of which one rests on a sibling branch of what the other rests on are not counted as alike: they stay apart.
     #[must_use]
-    pub fn of(topic: &Check<'_>, is_there: impl Fn(&BlockId) -> bool) -> Self {
+    pub fn of(
+        topic: &Check<'_>,
+        shown: &[ShownBlock],
+        is_there: impl Fn(&BlockId) -> bool,
+        are_siblings: impl Fn(&str, &str) -> bool,
+    ) -> Self {
         let levels = || topic.topic().headings().map(|heading| heading.level());
         let first = levels().min();
         let blocks = || topic.all_blocks();
@@ -47,8 +55,19 @@ impl TopicShape {
             blocks: blocks().count() as u64,
             subjects: levels().filter(|level| Some(*level) == first).count() as u64,
             broken_links: broken.map(|block| block.identity().as_str().to_owned()).collect(),
+            alike: mergeable(shown, are_siblings),
         }
     }
+}
+
+/// Pairs of blocks that are alike, do not differ in a number and do not rest on sibling branches.
+fn mergeable(blocks: &[ShownBlock], are_siblings: impl Fn(&str, &str) -> bool) -> u64 {
+    let of = |id: &String| blocks.iter().find(|block| block.id == *id).map_or(&[][..], |block| &block.sources);
+    let may_be_merged = |pair: &Alike| {
+        let (a, b) = (of(&pair.ids.0), of(&pair.ids.1));
+        !pair.do_numbers_differ && !a.iter().any(|a| b.iter().any(|b| are_siblings(a, b)))
+    };
+    alike(blocks).iter().filter(|pair| may_be_merged(pair)).count() as u64
 }
 
 /// What is known of the topic that is always shown, if it does not fit.
@@ -78,6 +97,8 @@ pub enum NeedReason {
     TooLong(u64),
     /// It has more blocks than `organiser.file-blocks`.
     TooManyBlocks(u64),
+    /// So many pairs of its blocks seem to say the same.
+    Alike(u64),
     /// It has several headings of its first level.
     SeveralSubjects(u64),
 }
@@ -99,6 +120,8 @@ impl NeedReason {
             Self::BrokenLinks(blocks) => format!("has links that lead nowhere, in {}", ids(blocks)),
             Self::TooLong(bytes) => format!("has {bytes} bytes, which is too long for one topic"),
             Self::TooManyBlocks(blocks) => format!("has {blocks} blocks, which are too many for one topic"),
+            Self::Alike(1) => "has two blocks that seem to say the same".to_owned(),
+            Self::Alike(pairs) => format!("has {pairs} pairs of blocks that seem to say the same"),
             Self::SeveralSubjects(subjects) => format!("has {subjects} headings of the first level"),
         }
     }
@@ -109,7 +132,8 @@ impl NeedReason {
             Self::CoreOverflow { .. } => 0,
             Self::BrokenLinks(_) => 1,
             Self::TooLong(_) | Self::TooManyBlocks(_) => 2,
-            Self::SeveralSubjects(_) => 3,
+            Self::Alike(_) => 3,
+            Self::SeveralSubjects(_) => 4,
         }
     }
 }
@@ -158,8 +182,8 @@ impl Needs {
     }
 }
 
-/// Which topics need to be put in order, in runs. Most urgent first: what is always shown and does not fit, links, size, subjects; the
-/// larger topic before the smaller.
+/// Which topics need to be put in order, in runs. Most urgent first: what is always shown and does not fit, links, size, blocks that say the
+/// same, subjects; the larger topic before the smaller.
 #[must_use]
 pub fn needs(topics: &[TopicShape], core: Option<&CoreShape>, limits: &OrganiserLimits) -> Vec<Needs> {
     let mut found: Vec<Need> = topics.iter().filter_map(|topic| need(topic, core, limits)).collect();
@@ -193,6 +217,9 @@ fn need(topic: &TopicShape, core: Option<&CoreShape>, limits: &OrganiserLimits) 
     }
     if topic.blocks > limits.file_blocks {
         reasons.push(NeedReason::TooManyBlocks(topic.blocks));
+    }
+    if topic.alike > 0 {
+        reasons.push(NeedReason::Alike(topic.alike));
     }
     if topic.subjects > 1 {
         reasons.push(NeedReason::SeveralSubjects(topic.subjects));
@@ -264,7 +291,7 @@ mod tests {
     use super::*;
 
     fn shape(path: &str, bytes: u64, blocks: u64, subjects: u64) -> TopicShape {
-        TopicShape { path: path.into(), bytes, blocks, subjects, broken_links: vec![] }
+        TopicShape { path: path.into(), bytes, blocks, subjects, broken_links: vec![], alike: 0 }
     }
 
     #[test]
@@ -273,7 +300,7 @@ mod tests {
         use crate::topic::TopicRef;
         let text = "## A\n\nSee [b](b.md#^b1) and [c](c.md#^c1).[^x] ^a1\n\n### Below\n\n## B\n\nMore.[^x] ^a2\n";
         let topic = Check::new(TopicPath::parse("topics/a.md").expect("a topic"), TopicRef::parse(text), &());
-        let found = TopicShape::of(&topic, |id| id.as_str() == "b1");
+        let found = TopicShape::of(&topic, &[], |id| id.as_str() == "b1", |_, _| false);
         let expected = TopicShape { broken_links: vec!["a1".into()], ..shape("topics/a.md", text.len() as u64, 2, 2) };
         assert_eq!(found, expected);
     }
@@ -291,6 +318,7 @@ mod tests {
             shape("topics/one-long-block.md", 999, 1, 1),
             broken,
             shape("topics/core.md", 20, 3, 1),
+            TopicShape { alike: 1, ..shape("topics/twice.md", 5, 2, 1) },
         ];
         let runs = needs(&topics, Some(&core), &limits);
         let paths: Vec<Vec<&str>> =
@@ -298,7 +326,7 @@ mod tests {
         let expected = [
             vec!["topics/core.md", "topics/links.md"],
             vec!["topics/longer.md", "topics/long.md"],
-            vec!["topics/two.md"],
+            vec!["topics/twice.md", "topics/two.md"],
         ];
         assert_eq!(paths, expected);
         let lines = runs[0].lines(&[]);
@@ -336,5 +364,12 @@ mod tests {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(pairs[..2], [(pair("a", "b"), false), (pair("a", "c"), true)]);
         assert!(pairs.iter().all(|(ids, _)| ids.1 != "d"));
+        // Two of them may be merged, unless what they rest on was said on sibling branches.
+        let mut blocks = blocks;
+        for block in &mut blocks {
+            block.sources = vec![format!("p/t/{}", block.id)];
+        }
+        assert_eq!(mergeable(&blocks, |_, _| false), 1);
+        assert_eq!(mergeable(&blocks, |a, b| (a, b) == ("p/t/a", "p/t/b")), 0);
     }
 }
