@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use recollex_core::ids::{Location, TopicPath, is_v2_path, legacy_twin};
 use recollex_core::search::{
-    self, CATALOG, Claim, DIRECTORY, Document, Extension, Index, Known, LOG_BYTES, MissingPages, Opening, Place, Query,
-    Ranking, Scratch, Wanted, Write,
+    self, CATALOG, Candidate, Claim, DIRECTORY, Document, Extension, Index, Key, Known, LOG_BYTES, MissingPages,
+    Opening, Place, Query, Ranking, Scratch, Wanted, Write,
 };
 use recollex_core::session::Settings;
 use recollex_core::source::{
@@ -103,6 +103,59 @@ impl Shelf {
         }
     }
 
+    /// What the caller could find that passes the filters of a query, whatever it says.
+    pub(crate) fn candidates(
+        &self,
+        settings: &Settings,
+        audience: &Audience,
+        query: &Query,
+        manner: &[u8],
+        last: bool,
+    ) -> Result<Candidates, wit::Error> {
+        let mut shelf = self.0.borrow_mut();
+        let held = Held::at_hand(&mut shelf, settings);
+        loop {
+            let findings = held.update(settings, audience, last)?;
+            held.save();
+            let documents = held.see(settings, audience).documents();
+            let found = held.seen(|index, view| index.candidates(Some(query), view, manner));
+            if let Some(candidates) = found {
+                return Ok(Candidates { candidates, findings, documents });
+            }
+        }
+    }
+
+    /// The keys of everything that anybody could find.
+    pub(crate) fn keys(&self, settings: &Settings, manner: &[u8]) -> Result<BTreeSet<Key>, wit::Error> {
+        self.with(|held| {
+            let view = held.index.view(&settings.weights, |_| true);
+            let all = held.pages(|index| index.candidates(None, &view, manner))?;
+            Some(all.into_iter().filter_map(|one| one.key).collect())
+        })
+    }
+
+    /// Where candidates are, if nothing has become of the index since they were.
+    pub(crate) fn placed(&self, candidates: &[Candidate]) -> Result<Vec<search::Ranked>, wit::Error> {
+        self.with(|held| held.seen(|index, view| index.placed(candidates, view)))
+    }
+
+    /// The best of candidates, each with its score, likewise.
+    pub(crate) fn rank_by(
+        &self,
+        query: &Query,
+        scored: &[(u64, Candidate)],
+        signal: &str,
+    ) -> Result<Ranking, wit::Error> {
+        self.with(|held| held.seen(|index, view| index.rank_by(query, view, scored, signal)))
+    }
+
+    /// Something of the index as it was left. An error that is worth another try: it is not there any more.
+    fn with<T>(&self, get: impl FnOnce(&mut Held) -> Option<T>) -> Result<T, wit::Error> {
+        let mut shelf = self.0.borrow_mut();
+        let found = shelf.as_mut().and_then(get);
+        found.ok_or_else(|| convert::store_error(StoreError::Changed, None))
+    }
+
     /// How many documents the caller could find, and why that may not be all.
     pub(crate) fn documents(
         &self,
@@ -116,6 +169,15 @@ impl Shelf {
         held.save();
         Ok((held.see(settings, audience).documents(), findings))
     }
+}
+
+/// What could be found.
+pub(crate) struct Candidates {
+    pub(crate) candidates: Vec<Candidate>,
+    /// Why that may not be all.
+    pub(crate) findings: Vec<Finding>,
+    /// How many documents the caller could find, whatever their filters.
+    pub(crate) documents: u32,
 }
 
 /// What a query came to.
@@ -348,6 +410,28 @@ impl Held {
             _ => self.index.view(&settings.weights, |path| audience.sees(path)),
         };
         &self.view.insert((view, audience.clone())).0
+    }
+
+    /// Asks the index, reading the pages that this takes. None: something has to be indexed again first.
+    fn pages<T>(&mut self, ask: impl Fn(&Index) -> Result<T, MissingPages>) -> Option<T> {
+        loop {
+            match ask(&self.index) {
+                Ok(found) => {
+                    self.index.shrink(RESIDENT_BYTES);
+                    return Some(found);
+                }
+                Err(missing) if !self.supply(&missing) => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The same of what the last caller sees. None also where the index has changed since they looked.
+    fn seen<T>(&mut self, ask: impl Fn(&Index, &search::View) -> Result<T, MissingPages>) -> Option<T> {
+        let (view, audience) = self.view.take().filter(|(view, _)| self.index.is_current(view))?;
+        let found = self.pages(|index| ask(index, &view));
+        self.view = Some((view, audience));
+        found
     }
 
     /// A ranking, and among how many documents. None: something has to be indexed again first.

@@ -1,23 +1,23 @@
 //! `search`: what is asked, what is shown.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use recollex_core::ids::{TopicPath, is_v2_path};
 use recollex_core::read::Records;
 use recollex_core::search::{
-    Claim, EmbeddingUnavailable, Grounds, Kind, Limits, Method, Query, QueryError, QueryRequest,
-    Ranked as RankedDocument, Signal,
+    Claim, Grounds, Kind, Limits, Method, Query, QueryError, QueryRequest, Ranked as RankedDocument, Signal,
 };
 use recollex_core::session::Settings;
 use recollex_core::source::{Finding, FindingCode, FramePlace, LegacyRef, Record, RecordRef, Trust, glance, said};
 
 use crate::bindings::exports::recollex::memory::workspace as wit;
-use crate::bindings::recollex::memory::model;
 use crate::bindings::recollex::memory::store::{Area, StoreError};
 use crate::branches::Place;
 use crate::convert;
 use crate::evidence::Archives;
 use crate::index::{Ranked, Shelf, said_in};
+use crate::meaning;
 use crate::read;
 use crate::reading;
 use crate::session::Session;
@@ -35,7 +35,7 @@ pub(crate) fn search(
     query: &wit::Query,
     last: bool,
 ) -> Result<wit::Answer, wit::Error> {
-    let Session { index: shelf, settings, remembered, .. } = session;
+    let Session { settings, remembered, .. } = session;
     let limits =
         Limits { top_k_max: u32::try_from(settings.top_k_max).unwrap_or(u32::MAX), query_bytes: settings.query_bytes };
     let request = QueryRequest {
@@ -58,17 +58,15 @@ pub(crate) fn search(
         },
     };
     let parsed = Query::parse(&request, &limits).map_err(|error| invalid(&error))?;
-    if parsed.method() != Method::Words {
-        return Err(no_embedding());
-    }
     let Some(reader) = &query.reader else {
-        let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed, last)?;
+        let Answered { hits, truncated, findings, .. } = by_method(session, view, &parsed, &query.text, last)?;
         return Ok(wit::Answer { hits: hits.into_iter().map(|found| found.hit).collect(), truncated, findings });
     };
     let place = Place::find(remembered, settings, view, reader)?;
     // What is on other branches gives way to some that ranks behind it.
     let wider = query.top_k.saturating_mul(READER_FACTOR).min(limits.top_k_max.max(query.top_k));
-    let Answered { hits, truncated, findings, .. } = answer(shelf, settings, view, &parsed.with_top_k(wider), last)?;
+    let Answered { hits, truncated, findings, .. } =
+        by_method(session, view, &parsed.with_top_k(wider), &query.text, last)?;
     let truncated = truncated || hits.len() as u64 > u64::from(query.top_k);
     let hits = place.order(settings, hits, query.top_k);
     Ok(wit::Answer { hits: hits.into_iter().map(|found| found.hit).collect(), truncated, findings })
@@ -91,16 +89,14 @@ pub(crate) struct Answered {
     pub(crate) documents: u32,
 }
 
-/// Nothing is found by what it means.
-fn no_embedding() -> wit::Error {
-    let why = match model::describe("embed").configured {
-        true => EmbeddingUnavailable::NoVectors,
-        false => EmbeddingUnavailable::NoModel,
-    };
-    wit::Error::Model((convert::problem(why.code(), why.reason(), None, why.to_string()), false))
+fn by_method(session: &Session, view: &View, query: &Query, text: &str, last: bool) -> Result<Answered, wit::Error> {
+    match query.method() {
+        Method::Words => answer(&session.index, &session.settings, view, query, last),
+        Method::Embedding | Method::Hybrid => meaning::answer(session, view, query, text, last),
+    }
 }
 
-/// Answers a query that was checked.
+/// Answers a query that was checked by its words.
 pub(crate) fn answer(
     shelf: &Shelf,
     settings: &Settings,
@@ -108,7 +104,12 @@ pub(crate) fn answer(
     query: &Query,
     last: bool,
 ) -> Result<Answered, wit::Error> {
-    let Ranked { ranking, findings, documents } = shelf.search(settings, view.audience(), query, last)?;
+    shown(shelf.search(settings, view.audience(), query, last)?, settings, view)
+}
+
+/// What a caller is shown of what was found.
+pub(crate) fn shown(found: Ranked, settings: &Settings, view: &View) -> Result<Answered, wit::Error> {
+    let Ranked { ranking, findings, documents } = found;
     let mut findings: Vec<wit::Finding> = findings.into_iter().map(convert::finding).collect();
     let older = Older::read(&ranking.hits, settings, view)?;
     let claims = Claims::read(&ranking.hits, settings, view)?;
@@ -306,6 +307,49 @@ impl Claims {
         };
         Ok(Found { hit, label: String::new() })
     }
+}
+
+/// What is embedded of each of these documents, in their order: what was said in a record; of a claim, the words of its topic
+/// and headings, and what it says. What is no longer where it was is an error.
+pub(crate) fn texts(documents: &[RankedDocument], settings: &Settings, view: &View) -> Result<Vec<String>, wit::Error> {
+    // As much as is embedded is read, not as much as is shown.
+    let settings = &Settings { hit_bytes: settings.embed_bytes, ..settings.clone() };
+    let older = Older::read(documents, settings, view)?;
+    let mut topics: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    let mut text = |document: &RankedDocument, path| {
+        let changed = || convert::store_error(StoreError::Changed, Some(path));
+        if document.kind == Kind::Source {
+            return match is_v2_path(path) {
+                true => {
+                    let shown = frame(document, settings)?.filter(|shown| shown.record.id == document.id);
+                    shown.map(|shown| shown.text).ok_or_else(changed)
+                }
+                false => {
+                    let shown = older.0.get(&(document.path.clone(), document.place.offset));
+                    shown.map(|shown| shown.text.clone()).ok_or_else(changed)
+                }
+            };
+        }
+        let claims = match topics.entry(path) {
+            Entry::Occupied(claims) => claims.into_mut(),
+            Entry::Vacant(place) => place.insert(claims_in(path, view)?),
+        };
+        claims.get(&document.id).cloned().ok_or_else(changed)
+    };
+    documents.iter().map(|document| text(document, document.path.as_str())).collect()
+}
+
+/// What is embedded of the claims of a topic, by id. Of two with one id the first counts.
+fn claims_in(path: &str, view: &View) -> Result<BTreeMap<String, String>, wit::Error> {
+    let failed = |error| convert::store_error(error, Some(path));
+    let entry = view.find(path).map_err(failed)?.ok_or_else(|| failed(StoreError::Changed))?;
+    let topic = TopicPath::parse(path).map_err(|_| failed(StoreError::Changed))?;
+    let mut texts = BTreeMap::new();
+    for claim in Claim::all(&topic, &reading::text_of(&entry)?) {
+        let text = format!("{}\n{}", claim.document().label, claim.text());
+        texts.entry(claim.id().to_owned()).or_insert(text);
+    }
+    Ok(texts)
 }
 
 /// The frame of a hit, and as much of its text as is shown. None: it is not there any more.

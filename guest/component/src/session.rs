@@ -21,6 +21,7 @@ use crate::core_view;
 use crate::import::Importing;
 use crate::index::Shelf;
 use crate::keep;
+use crate::meaning::Meanings;
 use crate::numbered;
 use crate::panic;
 use crate::promote;
@@ -47,6 +48,7 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     pub(crate) zone: Zone,
     pub(crate) index: Shelf,
+    pub(crate) meanings: Meanings,
     /// What earlier calls found out.
     pub(crate) kept: Kept,
     /// What was found out of branches last.
@@ -170,6 +172,7 @@ impl wit::GuestSession for Session {
             zone,
             index: Shelf::default(),
             kept: Kept::default(),
+            meanings: Meanings::default(),
             remembered: Remembered::default(),
         }))
     }

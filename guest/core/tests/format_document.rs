@@ -282,6 +282,8 @@ const NO_CODES: &[&str] = &["AUTHORITY_ALLOWED", "CONCURRENT_UPDATE"];
 
 /// Words of that shape that are something else.
 const NO_REASONS: &[&str] = &[
+    "words-rank",
+    "meaning-rank",
     "local-owner",
     "legacy-unknown",
     "workspace-id",

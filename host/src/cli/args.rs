@@ -511,9 +511,9 @@ pub struct Recall {
 pub enum Method {
     /// By its words
     Words,
-    /// By what it means
+    /// By what it means, as the model of `[models.embedding]` has it; what matches is sent to that model once
     Embedding,
-    /// By both
+    /// By both; by words alone if the model fails
     Hybrid,
 }
 

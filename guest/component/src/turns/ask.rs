@@ -79,7 +79,8 @@ fn said(part: wit::Part) -> core::Part {
     }
 }
 
-fn failed(error: wit::ModelError) -> core::ModelError {
+/// Why a model gave nothing, as core has it.
+pub(crate) fn failed(error: wit::ModelError) -> core::ModelError {
     core::ModelError { kind: failure(error.kind), retryable: error.retryable, message: error.message }
 }
 

@@ -12,6 +12,8 @@ mod migration;
 mod organising;
 mod writing;
 
+pub(crate) use ask::failed as model_failed;
+
 use recollex_core::time::Zone;
 use recollex_core::trust::Verb;
 use recollex_core::turns::{Due, Handled, LastOutcome, SessionState, WriterCode, WriterFailure, WriterStatus, due};

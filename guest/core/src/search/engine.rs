@@ -101,10 +101,10 @@ impl Index {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPages(pub(super) Missing);
 
-struct Search<'a> {
-    index: &'a Index,
-    query: &'a Query,
-    view: &'a View,
+pub(super) struct Search<'a> {
+    pub(super) index: &'a Index,
+    pub(super) query: &'a Query,
+    pub(super) view: &'a View,
 }
 
 impl<'a> Search<'a> {
@@ -353,7 +353,7 @@ impl<'a> Search<'a> {
     }
 
     /// The best `top_k` in their order.
-    fn order(&self, mut documents: Vec<(u64, At)>, missing: &mut Missing) -> Option<Vec<(u64, At)>> {
+    pub(super) fn order(&self, mut documents: Vec<(u64, At)>, missing: &mut Missing) -> Option<Vec<(u64, At)>> {
         documents.sort_unstable_by_key(|(score, _)| Reverse(*score));
         let top = self.query.top_k;
         // Those with the score of the last that is shown, and no other, decide by day and id.

@@ -7,7 +7,8 @@ use super::query::Query;
 use super::view::{Piece, View};
 use crate::ids::Period;
 
-/// A query's filters, worked out once for the files and speakers there are.
+/// A query's filters, worked out once for the files and speakers there are. By default everything passes.
+#[derive(Default)]
 pub(super) struct Filter {
     scope: Option<Kind>,
     period: Option<Period>,

@@ -3,6 +3,7 @@
 //! ```text
 //! text -> fold (characters) -> token -> analysis (words, language) -> stem -> part (postings) -> index
 //!                              query -> engine (sums, scores) -> ranking
+//!                              query -> nearest (what may be found) + vectors -> ranking;  two rankings -> fusion
 //! ```
 //!
 //! Pure: documents and queries in, rankings out. It knows nothing of where files are, of who may see what, or of when an
@@ -42,15 +43,18 @@ mod engine;
 mod files;
 mod filter;
 mod fold;
+mod fusion;
 mod index;
 mod kept;
 mod names;
+mod nearest;
 mod part;
 mod query;
 mod rank;
 mod score;
 mod stem;
 mod token;
+mod vectors;
 mod view;
 mod weights;
 mod words;
@@ -59,10 +63,13 @@ pub use crate::ids::{Day, Span};
 pub use claim::{Claim, Grounds};
 pub use document::{Document, Kind, Place, Speaker};
 pub use engine::{MissingPages, Scratch};
+pub use fusion::{FUSED, fuse};
 pub use index::{DOCUMENTS, Index, IndexFull};
 pub use kept::{CATALOG, DIRECTORY, Extension, Known, LOG_BYTES, LOG_DOCUMENTS, Opening, Wanted, Write, log_of};
+pub use nearest::Candidate;
 pub use query::{EmbeddingUnavailable, Limits, Method, QUERY_TERMS, Query, QueryError, QueryRequest};
 pub use rank::{Ranked, Ranking, Signal};
 pub use token::WORD_BYTES;
+pub use vectors::{DIMENSIONS, Key, Space, VECTORS, Vector, Vectors};
 pub use view::View;
 pub use weights::Weights;

@@ -65,11 +65,8 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EmbeddingUnavailable {
     /// The host has no such model.
-    #[error("there is no model here that embeds texts; search by words")]
+    #[error("there is no model here that embeds texts; set one, or search by words")]
     NoModel,
-    /// It has one, and nothing of memory was embedded.
-    #[error("this version keeps no vectors of what is remembered; search by words")]
-    NoVectors,
 }
 
 impl EmbeddingUnavailable {
@@ -84,7 +81,6 @@ impl EmbeddingUnavailable {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NoModel => "no-embedding-model",
-            Self::NoVectors => "no-vectors",
         }
     }
 }
@@ -210,9 +206,19 @@ impl Query {
         })
     }
 
-    /// By what it is to be answered. An [`Index`](super::Index) knows words only.
+    /// By what it is to be answered. [`Index::search`](super::Index::search) knows words only.
     pub fn method(&self) -> Method {
         self.method
+    }
+
+    /// How many hits it asks for.
+    pub fn top_k(&self) -> u32 {
+        u32::try_from(self.top_k).unwrap_or(u32::MAX)
+    }
+
+    /// Whether scores are to be explained.
+    pub fn explain(&self) -> bool {
+        self.explain
     }
 
     /// The same query for so many hits, at least one.

@@ -38,7 +38,8 @@ pub struct Ranked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// `term:` and a word of the query; `adjacent:` and two of them; `before`, `after` and `session` for what stands around
-    /// the record; `speaker-named`, `assistant` and `time` for what multiplies.
+    /// the record; `speaker-named`, `assistant` and `time` for what multiplies. Of a search by what is meant `meaning` alone; of one
+    /// by both `words-rank` and `meaning-rank`.
     pub name: String,
     /// In the unit of the score.
     pub points: i64,

@@ -48,6 +48,14 @@ pub struct Settings {
     pub resident_bytes: u64,
     /// `search.hit-bytes`: text shown with a hit, in bytes.
     pub hit_bytes: u64,
+    /// `search.embed-texts`: texts that one search has embedded; more are left to the next.
+    pub embed_texts: u64,
+    /// `search.embed-bytes`: a text that is embedded, in bytes; what comes behind is not found by what it means.
+    pub embed_bytes: u64,
+    /// `search.embed-ms`: how long the model that embeds may take for a piece of them, in milliseconds.
+    pub embed_ms: u64,
+    /// `search.vectors-bytes`: the file of vectors, in bytes.
+    pub vectors_bytes: u64,
     /// `recall.tokens`: what a turn gets of memory where the caller does not say, its fence included, in tokens.
     pub recall_tokens: u64,
     /// `recall.memories`: of how many records and claims, at most.
@@ -223,6 +231,15 @@ const NUMBERS: &[Number] = &[
         field: |s| &mut s.resident_bytes,
     },
     Number { name: "search.hit-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.hit_bytes },
+    Number { name: "search.embed-texts", default: 512, range: (0, 100_000), field: |s| &mut s.embed_texts },
+    Number { name: "search.embed-bytes", default: 4 * KIB, range: (16, MIB), field: |s| &mut s.embed_bytes },
+    Number { name: "search.embed-ms", default: 30_000, range: (100, 3_600_000), field: |s| &mut s.embed_ms },
+    Number {
+        name: "search.vectors-bytes",
+        default: 128 * MIB,
+        range: (64 * KIB, 256 * MIB),
+        field: |s| &mut s.vectors_bytes,
+    },
     Number { name: "recall.tokens", default: 1500, range: (1, 1_000_000), field: |s| &mut s.recall_tokens },
     Number { name: "recall.memories", default: 8, range: (1, 1000), field: |s| &mut s.recall_memories },
     weight("search.weight.k1", Weights::DEFAULT.k1, (0, Weights::MAX), |s| &mut s.weights.k1),
@@ -439,6 +456,10 @@ impl Default for Settings {
             top_k_max: 0,
             resident_bytes: 0,
             hit_bytes: 0,
+            embed_texts: 0,
+            embed_bytes: 0,
+            embed_ms: 0,
+            vectors_bytes: 0,
             recall_tokens: 0,
             recall_memories: 0,
             weights: Weights::DEFAULT,

@@ -145,6 +145,10 @@ finding_codes! {
     CoreNotATopic = "core-not-a-topic", Warning;
     /// A query has too many words; only its rarest were looked for.
     QueryTermsLeftOut = "query-terms-left-out", Info;
+    /// Not everything has a vector, and what has none was not found by what it means.
+    VectorsIncomplete = "vectors-incomplete", Warning;
+    /// No model could be asked what a query means; it was answered by words alone.
+    MeaningUnavailable = "meaning-unavailable", Warning;
     /// An archive was given without its place in a workspace.
     LocationUnchecked = "location-unchecked", Info;
     /// An archive of the older form has text that belongs to no record.
