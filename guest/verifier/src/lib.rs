@@ -18,8 +18,8 @@ mod shared;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use recollex_core::session::Settings;
-use recollex_core::source::{Catalogue, EntryKind, FileOutcome, RecordRef, Standing, Verifier};
+use recollex_core::session::{CheckedTopics, HandedTopics, Settings};
+use recollex_core::source::{Catalogue, EntryKind, FileClass, FileOutcome, RecordRef, Standing, Verifier};
 
 use bindings::exports::recollex::memory::archive_view as wit;
 
@@ -35,9 +35,16 @@ struct Archive(RefCell<State>);
 struct State {
     verifier: Verifier,
     catalogue: Catalogue,
+    topics: Topics,
     /// The file whose last piece has not come yet.
     open: Option<String>,
     closed: BTreeSet<String>,
+}
+
+/// Topics wait until all files came.
+enum Topics {
+    Waiting(HandedTopics),
+    Checked(CheckedTopics),
 }
 
 /// A piece of a file.
@@ -55,6 +62,10 @@ impl State {
                 let message = format!("`{open}` is still open: hand over its last piece before another file's first");
                 Err(invalid("file-still-open", path, message))
             }
+            None if matches!(self.topics, Topics::Checked(_)) => {
+                let message = "all files came, as `finish` said: begin another archive".to_owned();
+                Err(invalid("archive-finished", path, message))
+            }
             None if self.closed.contains(path) => {
                 let message = "this file was closed before: each file comes once".to_owned();
                 Err(invalid("file-given-twice", path, message))
@@ -69,6 +80,9 @@ impl State {
         if self.open.is_none() {
             let class = self.verifier.file(path, EntryKind::File);
             self.catalogue.file(path, class);
+            if let (FileClass::Topic, Topics::Waiting(topics)) = (class, &mut self.topics) {
+                topics.open(path, self.verifier.within(path, class));
+            }
             self.open = Some(path.to_owned());
         }
         Ok(())
@@ -76,8 +90,16 @@ impl State {
 
     fn push(&mut self, path: &str, piece: &Piece<'_>, last: bool) -> Result<(), wit::Problem> {
         self.open(path)?;
-        let Self { verifier, catalogue, .. } = self;
-        let mut keep = |_: &str, record: RecordRef<'_>| catalogue.add(record);
+        let Self { verifier, catalogue, topics: Topics::Waiting(topics), .. } = self else { return Ok(()) };
+        let bytes = match piece {
+            Piece::Text(text) => text.as_bytes(),
+            Piece::Bytes(bytes) => bytes,
+        };
+        topics.push(bytes);
+        let mut keep = |path: &str, record: RecordRef<'_>| {
+            catalogue.add(record);
+            topics.record(path, record);
+        };
         match piece {
             Piece::Text(text) => verifier.push_text(text, &mut keep),
             Piece::Bytes(bytes) => verifier.push_bytes(bytes, &mut keep),
@@ -93,11 +115,17 @@ impl State {
         if let Some(outcome) = outcome {
             self.catalogue.close(outcome);
         }
+        if let Topics::Waiting(topics) = &mut self.topics {
+            topics.close();
+        }
         self.closed.extend(self.open.take());
     }
 
     fn break_off(&mut self, path: &str, why: &str) -> Result<(), wit::Problem> {
         self.open(path)?;
+        if let Topics::Waiting(topics) = &mut self.topics {
+            topics.drop_open();
+        }
         let outcome = self.verifier.unreadable(why);
         self.close(outcome.as_ref());
         Ok(())
@@ -114,6 +142,18 @@ impl State {
         self.closed.insert(path);
         Ok(())
     }
+
+    fn finish(&mut self) -> Result<(), wit::Problem> {
+        if let Some(open) = &self.open {
+            let message = "this file is still open: hand over its last piece, or break it off".to_owned();
+            return Err(invalid("file-still-open", open, message));
+        }
+        if let Topics::Waiting(topics) = &mut self.topics {
+            let topics = core::mem::take(topics);
+            self.topics = Topics::Checked(topics.check(&self.catalogue, &mut self.verifier));
+        }
+        Ok(())
+    }
 }
 
 fn invalid(reason: &str, path: &str, message: String) -> wit::Problem {
@@ -127,6 +167,7 @@ impl wit::GuestArchive for Archive {
         Ok(wit::Archive::new(Self(RefCell::new(State {
             verifier: Verifier::new(convert::given(origin), &limits),
             catalogue: Catalogue::new(limits.records_max),
+            topics: Topics::Waiting(HandedTopics::new(&limits)),
             open: None,
             closed: BTreeSet::new(),
         }))))
@@ -153,6 +194,10 @@ impl wit::GuestArchive for Archive {
         self.0.borrow_mut().set_aside(path, convert::entry_kind(what))
     }
 
+    fn finish(&self) -> Result<(), wit::Problem> {
+        self.0.borrow_mut().finish()
+    }
+
     fn take_findings(&self, max: u32) -> Vec<wit::Finding> {
         let found = self.0.borrow_mut().verifier.take_findings(max as usize);
         found.into_iter().map(shared::finding).collect()
@@ -169,6 +214,11 @@ impl wit::GuestArchive for Archive {
     fn records(&self, of: wit::Selection, from: u64, max: u32) -> Vec<wit::ListedRecord> {
         let listed = self.0.borrow().catalogue.records(convert::selection(of), from, max as usize);
         listed.into_iter().map(convert::listed).collect()
+    }
+
+    fn claims(&self, from: u64, max: u32) -> Vec<wit::ListedClaim> {
+        let State { catalogue, topics: Topics::Checked(topics), .. } = &*self.0.borrow() else { return Vec::new() };
+        topics.claims(catalogue, from, max as usize).into_iter().map(convert::claim).collect()
     }
 
     fn summary(&self) -> wit::Summary {

@@ -5,9 +5,9 @@
 //! changes makes no topic be indexed again.
 
 use super::document::{Document, Kind, Place, TIMES};
-use crate::ids::{EvidenceTime, SourceId, SourceRef, TopicPath};
+use crate::ids::{EvidenceTime, SourceRef, TopicPath};
 use crate::text::plain;
-use crate::topic::{Check, Event, Sources, TopicRef};
+use crate::topic::{Anything, Check, Event, Sources, TopicRef};
 
 /// A claim, as it is indexed and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,18 +33,6 @@ pub struct Grounds {
     pub refs: Vec<SourceRef>,
     /// Whether that is everything it cites. If not, it must not be built on.
     pub complete: bool,
-}
-
-/// Says of every place that a record is there.
-struct Anything;
-
-impl Sources for Anything {
-    fn record_at(&self, _: &str, anchor: &str) -> Option<SourceId> {
-        // Which record is not asked; that one is meant, the anchor's form says.
-        let digits = anchor.strip_prefix("source-")?;
-        let is_anchor = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_anchor.then(|| SourceId::parse("any/any/any").ok())?
-    }
 }
 
 impl Claim {

@@ -3,12 +3,14 @@
 //! Knows settings and windows. Must not know stores or files: `guest/component` reads and writes, and asks the
 //! layers below for every decision.
 
+mod handed;
 mod lines;
 mod settings;
 mod topics;
 mod window;
 
 pub use crate::ids::WorkspaceId;
+pub use handed::{CheckedTopics, Ground, HandedClaim, HandedTopics};
 pub use lines::LineWeights;
 pub use settings::{Backend, Caller, Expected, SettingError, Settings};
 pub use topics::{core_not_a_topic, stale_view, topic_findings, unmended};

@@ -36,6 +36,9 @@ pub struct Settings {
     pub findings: u64,
     /// `limits.records-max`: records the verifier keeps to be listed; more are counted, not kept.
     pub records: u64,
+    /// `limits.topics-bytes`: text of topics the verifier keeps until all archives are known, in bytes; topics beyond are not
+    /// checked.
+    pub topics_bytes: u64,
     /// `limits.query-bytes`: a query's text, in bytes.
     pub query_bytes: u64,
     /// `limits.index-bytes`: text that one search may have to index, in bytes.
@@ -220,6 +223,7 @@ const NUMBERS: &[Number] = &[
     },
     Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
     Number { name: Limits::RECORDS_MAX, default: 3_000_000, range: (0, 100_000_000), field: |s| &mut s.records },
+    Number { name: Limits::TOPICS_BYTES, default: 64 * MIB, range: (0, GIB), field: |s| &mut s.topics_bytes },
     Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
     Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
@@ -450,6 +454,7 @@ impl Default for Settings {
             conversation_messages: 0,
             findings: 0,
             records: 0,
+            topics_bytes: 0,
             query_bytes: 0,
             index_bytes: 0,
             record_bytes: 0,
@@ -568,6 +573,7 @@ impl Settings {
             conversation_messages: self.conversation_messages,
             findings_max: self.findings,
             records_max: self.records,
+            topics_bytes: self.topics_bytes,
         }
     }
 

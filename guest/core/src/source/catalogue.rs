@@ -116,7 +116,7 @@ pub struct Catalogue {
     heads: Vec<Head>,
     voices: Vec<VoiceRow>,
     /// Numbers of heads and voices by what makes each of them one: see [`Key`].
-    numbers: BTreeMap<Box<[u8]>, u32>,
+    numbers: Numbers,
     key: Key,
 }
 
@@ -182,10 +182,13 @@ struct VoiceRow {
 
 /// Texts and flags as bytes that are equal only if all of them are.
 #[derive(Default)]
-struct Key(Vec<u8>);
+pub(crate) struct Key(Vec<u8>);
+
+/// Numbers by what each of them is of.
+pub(crate) type Numbers = BTreeMap<Box<[u8]>, u32>;
 
 impl Key {
-    fn set(&mut self, flags: &[u8], texts: &[&str]) -> &[u8] {
+    pub(crate) fn set(&mut self, flags: &[u8], texts: &[&str]) -> &[u8] {
         self.0.clear();
         self.0.extend_from_slice(flags);
         for text in texts {
@@ -197,7 +200,7 @@ impl Key {
 }
 
 /// More than `u32::MAX` of anything needs more memory than there is where this runs.
-fn next_number(len: usize) -> u32 {
+pub(crate) fn next_number(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
@@ -213,7 +216,7 @@ impl Catalogue {
             files: Vec::new(),
             heads: Vec::new(),
             voices: Vec::new(),
-            numbers: BTreeMap::new(),
+            numbers: Numbers::new(),
             key: Key::default(),
         }
     }

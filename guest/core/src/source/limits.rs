@@ -19,6 +19,8 @@ pub struct Limits {
     pub findings_max: u64,
     /// Records that a catalogue keeps at most, to be listed; further ones are only counted.
     pub records_max: u64,
+    /// Bytes of topics that are kept at most until all archives are known; topics beyond are not checked.
+    pub topics_bytes: u64,
 }
 
 impl Limits {
@@ -34,6 +36,8 @@ impl Limits {
     pub const FINDINGS_MAX: &'static str = "limits.findings-max";
     /// The setting's name of [`Limits::records_max`].
     pub const RECORDS_MAX: &'static str = "limits.records-max";
+    /// The setting's name of [`Limits::topics_bytes`].
+    pub const TOPICS_BYTES: &'static str = "limits.topics-bytes";
 }
 
 impl Default for Limits {
@@ -45,6 +49,7 @@ impl Default for Limits {
             conversation_messages: 1_000_000,
             findings_max: 10_000,
             records_max: 3_000_000,
+            topics_bytes: 64 << 20,
         }
     }
 }

@@ -40,6 +40,7 @@ mod verify;
 pub use crate::text::clean;
 pub use batch::{Batch, BatchError, NewRecord};
 pub use branches::{BranchLine, Branches, Predecessor};
+pub(crate) use catalogue::{Key, Numbers, next_number};
 pub use catalogue::{Catalogue, CatalogueFile, Listed, Selection, Standing, Tally, Voice};
 pub use compare::{BranchChange, Change, Comparison, Existing, ExistingScan, Kept, Outcome, Plan, RecordRange, Stored};
 pub use evidence::{NewerIds, Resolution, Unresolved};

@@ -143,6 +143,8 @@ finding_codes! {
     StaleView = "stale-view", Warning;
     /// A `core.md` of hand that is no topic.
     CoreNotATopic = "core-not-a-topic", Warning;
+    /// A topic that was handed over was not checked, for want of room.
+    TopicUnchecked = "topic-unchecked", Warning;
     /// A query has too many words; only its rarest were looked for.
     QueryTermsLeftOut = "query-terms-left-out", Info;
     /// Not everything has a vector, and what has none was not found by what it means.
@@ -151,6 +153,8 @@ finding_codes! {
     MeaningUnavailable = "meaning-unavailable", Warning;
     /// An archive was given without its place in a workspace.
     LocationUnchecked = "location-unchecked", Info;
+    /// Topics were handed over without the archives that their citations lead to.
+    CitationsUnchecked = "citations-unchecked", Info;
     /// An archive of the older form has text that belongs to no record.
     LegacyLooseText = "legacy-loose-text", Info;
 }

@@ -53,7 +53,7 @@ pub enum FileClass {
     Branches,
     /// An archive of the older form (`sources/p/t.md`, `sources/D1.md`): its records are read and checked.
     OlderArchive,
-    /// A topic: only its encoding is checked.
+    /// A topic: only its encoding is checked here, for the rest depends on other files.
     Topic,
     /// Made from other files, or carried along: only its encoding is checked.
     Derived,
@@ -227,6 +227,16 @@ impl Verifier {
         classify(path, self.given).0
     }
 
+    /// What of a path is the path within its workspace, if the file is of that class; all of it if none of its ends is.
+    pub fn within<'p>(&self, path: &'p str, class: FileClass) -> &'p str {
+        in_workspace(path, self.given, class)
+    }
+
+    /// Whether the paths are those of one workspace that was handed over whole, as far as it goes.
+    pub fn is_of_workspace(&self) -> bool {
+        self.given == Given::InWorkspace
+    }
+
     /// Opens a file, or notes that something else lies there. A file that is still open is closed first.
     pub fn file(&mut self, path: &str, kind: EntryKind) -> FileClass {
         if self.open.is_some() {
@@ -299,7 +309,7 @@ impl Verifier {
                 Check::Archive(Box::new(Scanner::new(location, &self.limits).keep_records(self.keep)))
             }
             FileClass::OlderArchive => {
-                let scanner = LegacyScanner::new(in_workspace(path, self.given), &self.limits).keep_records(self.keep);
+                let scanner = LegacyScanner::new(self.within(path, class), &self.limits).keep_records(self.keep);
                 Check::Legacy(Box::new(LegacyCheck { scanner, clean: true }))
             }
             FileClass::Topic | FileClass::Derived => Check::Text(Box::default()),
@@ -674,12 +684,12 @@ fn classify(path: &str, given: Given) -> (FileClass, Option<Location>) {
     }
 }
 
-/// Where an older archive lies in its workspace, going by the path that was given.
-fn in_workspace(path: &str, given: Given) -> &str {
+/// Where a file of that class lies in its workspace, going by the path that was given.
+fn in_workspace(path: &str, given: Given, class: FileClass) -> &str {
     match given {
         Given::InWorkspace => path,
         Given::AnyPath | Given::InDirectory => {
-            tails(path).find(|path| class_in_workspace(path) == FileClass::OlderArchive).unwrap_or(path)
+            tails(path).find(|path| class_in_workspace(path) == class).unwrap_or(path)
         }
     }
 }

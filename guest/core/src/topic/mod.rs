@@ -32,6 +32,6 @@ pub use item::{DefinitionForm, DefinitionRef, FenceKind, FenceRef, HeadingRef, I
 pub use line::{Locator, Part};
 pub(crate) use paragraph::with_lf;
 pub use paragraph::{CitationRef, Citations, Ending, GroupRef, Groups, ParagraphRef};
-pub use resolve::{SourceTarget, Sources};
+pub use resolve::{Anything, SourceTarget, Sources};
 pub use tree::Tree;
 pub use view::TopicRef;

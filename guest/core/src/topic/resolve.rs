@@ -19,6 +19,19 @@ impl Sources for () {
     }
 }
 
+/// Says of every place that a record is there: for whoever has to do without the archives. Which record it is remains unknown.
+#[derive(Clone, Copy, Debug)]
+pub struct Anything;
+
+impl Sources for Anything {
+    fn record_at(&self, _: &str, anchor: &str) -> Option<SourceId> {
+        // Which record is not asked; that one is meant, the anchor's form says.
+        let digits = anchor.strip_prefix("source-")?;
+        let is_anchor = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_anchor.then(|| SourceId::parse("any/any/any").ok())?
+    }
+}
+
 /// What a link's target says, white space at its ends left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceTarget<'a> {
