@@ -5,9 +5,7 @@ use std::fmt;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-use crate::bindings::archive_view::{
-    FileClass, GuestArchive, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile, Voice,
-};
+use crate::bindings::archive_view::{FileClass, GuestArchive, ListedClaim, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile, Voice};
 use crate::bindings::types::{self, Finding, Problem};
 use crate::bindings::verifier::Verifier;
 use crate::call::{self, Metered};
@@ -41,6 +39,10 @@ struct Live {
 }
 
 impl Archive {
+    /// Settings that an archive can be opened with.
+    pub const SETTINGS: [&'static str; 4] =
+        ["limits.header-bytes", "limits.findings-max", "limits.records-max", "limits.topics-bytes"];
+
     /// An empty archive for files that someone named one by one, with the default settings.
     ///
     /// # Errors
@@ -49,10 +51,11 @@ impl Archive {
         Self::open(runtime, Origin::Named, std::iter::empty::<(&str, &str)>())
     }
 
-    /// An empty archive for files with paths of that kind. Settings are pairs of name and value, as for a session.
+    /// An empty archive for files with paths of that kind. Settings are pairs of name and value, of those that
+    /// [`Archive::SETTINGS`] names.
     ///
     /// # Errors
-    /// [`Error::Memory`] with `invalid` if a setting is unknown or its value not allowed; as [`Runtime::new`], for the
+    /// [`Error::Memory`] with `invalid` if a setting is none of them or its value not allowed; as [`Runtime::new`], for the
     /// verifier; [`Error::Limit`] and [`Error::Trap`] as any call.
     pub fn open<N: Into<String>, V: Into<String>>(
         runtime: &Runtime,
@@ -114,6 +117,14 @@ impl Archive {
         self.call(|guest, store, archive| guest.call_set_aside(store, archive, path, what))?.map_err(refused)
     }
 
+    /// All files came: topics are checked now. No file can be handed over from here on.
+    ///
+    /// # Errors
+    /// As [`Archive::push_text`].
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.call(|guest, store, archive| guest.call_finish(store, archive))?.map_err(refused)
+    }
+
     /// Takes the findings so far out, at most `max`.
     ///
     /// # Errors
@@ -145,6 +156,15 @@ impl Archive {
     /// As [`Archive::take_findings`].
     pub fn records(&mut self, of: Selection, from: u64, max: u32) -> Result<Vec<ListedRecord>, Error> {
         self.call(|guest, store, archive| guest.call_records(store, archive, of, from, max))
+    }
+
+    /// Claims of topics from number `from` (from 0) on, at most `max`, each with what it rests on. None before
+    /// [`Archive::finish`].
+    ///
+    /// # Errors
+    /// As [`Archive::take_findings`].
+    pub fn claims(&mut self, from: u64, max: u32) -> Result<Vec<ListedClaim>, Error> {
+        self.call(|guest, store, archive| guest.call_claims(store, archive, from, max))
     }
 
     /// How the archive stands.

@@ -16,9 +16,8 @@ mod convert;
 mod shared;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
-use recollex_core::session::{CheckedTopics, HandedTopics, Settings};
+use recollex_core::session::{CheckedTopics, HandedTopics, verifier_limits};
 use recollex_core::source::{Catalogue, EntryKind, FileClass, FileOutcome, RecordRef, Standing, Verifier};
 
 use bindings::exports::recollex::memory::archive_view as wit;
@@ -38,7 +37,6 @@ struct State {
     topics: Topics,
     /// The file whose last piece has not come yet.
     open: Option<String>,
-    closed: BTreeSet<String>,
 }
 
 /// Topics wait until all files came.
@@ -66,7 +64,7 @@ impl State {
                 let message = "all files came, as `finish` said: begin another archive".to_owned();
                 Err(invalid("archive-finished", path, message))
             }
-            None if self.closed.contains(path) => {
+            None if self.catalogue.has(path) => {
                 let message = "this file was closed before: each file comes once".to_owned();
                 Err(invalid("file-given-twice", path, message))
             }
@@ -118,7 +116,7 @@ impl State {
         if let Topics::Waiting(topics) = &mut self.topics {
             topics.close();
         }
-        self.closed.extend(self.open.take());
+        self.open = None;
     }
 
     fn break_off(&mut self, path: &str, why: &str) -> Result<(), wit::Problem> {
@@ -139,7 +137,7 @@ impl State {
         }
         self.verifier.file(&path, kind);
         self.verifier.end(&mut |_, _| {});
-        self.closed.insert(path);
+        self.catalogue.set_aside(&path);
         Ok(())
     }
 
@@ -163,13 +161,12 @@ fn invalid(reason: &str, path: &str, message: String) -> wit::Problem {
 impl wit::GuestArchive for Archive {
     fn open(origin: wit::Origin, settings: Vec<wit::ViewSetting>) -> Result<wit::Archive, wit::Problem> {
         let pairs = settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str()));
-        let limits = Settings::parse(pairs).map_err(|error| shared::bad_setting(&error))?.limits();
+        let limits = verifier_limits(pairs).map_err(|error| shared::bad_setting(&error))?;
         Ok(wit::Archive::new(Self(RefCell::new(State {
             verifier: Verifier::new(convert::given(origin), &limits),
             catalogue: Catalogue::new(limits.records_max),
             topics: Topics::Waiting(HandedTopics::new(&limits)),
             open: None,
-            closed: BTreeSet::new(),
         }))))
     }
 

@@ -34,7 +34,7 @@ pub struct Guest {
 pub enum Aim {
     /// Speed. Functions keep their names, for back traces.
     Speed,
-    /// Size, for what a page has to load: core is optimised for size, which costs reading nothing that could be measured, and
+    /// Size, for what a page has to load: everything but the search for bytes and the check of UTF-8 is optimised for size, and
     /// functions have no names.
     Size,
 }
@@ -44,7 +44,17 @@ impl Aim {
     fn arguments(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Speed => (&[], &[]),
-            Self::Size => (&["--config", "profile.guest.package.recollex-core.opt-level=\"s\""], &["-Cstrip=symbols"]),
+            Self::Size => (
+                &[
+                    "--config",
+                    "profile.guest.package.recollex-core.opt-level=\"z\"",
+                    "--config",
+                    "profile.guest.package.serde_core.opt-level=\"z\"",
+                    "--config",
+                    "profile.guest.package.serde_json.opt-level=\"z\"",
+                ],
+                &["-Cstrip=symbols"],
+            ),
         }
     }
 }

@@ -271,6 +271,7 @@ pub fn verify_stream(
     let progress = context.remarks.progress("verify", size, Unit::Bytes);
     // What is in the file is not listed here.
     let mut settings = context.settings();
+    settings.retain(|(name, _)| recollex::Archive::SETTINGS.contains(name));
     settings.push(("limits.records-max", "0"));
     let mut archive =
         recollex::Archive::open(runtime, Origin::Named, settings).map_err(|error| context.who_set_it(error))?;
@@ -286,6 +287,9 @@ pub fn verify_stream(
         archive.push_bytes(&name.full, piece.get(..read).unwrap_or_default(), last)?;
         done += read as u64;
         progress.set(done);
+        if last {
+            archive.finish()?;
+        }
         loop {
             let mut findings = archive.take_findings(FINDINGS_MAX)?;
             if findings.is_empty() {

@@ -120,8 +120,17 @@ impl Verifier {
 
     /// What the verifier says of what `push` hands over.
     fn ask(&self, push: impl FnOnce(&mut Archive) -> Result<(), recollex::Error>) -> Result<Said, recollex::Error> {
-        let mut archive = Archive::new(&self.runtime)?;
+        self.ask_of(Origin::Named, push)
+    }
+
+    fn ask_of(
+        &self,
+        origin: Origin,
+        push: impl FnOnce(&mut Archive) -> Result<(), recollex::Error>,
+    ) -> Result<Said, recollex::Error> {
+        let mut archive = Archive::open(&self.runtime, origin, std::iter::empty::<(&str, &str)>())?;
         push(&mut archive)?;
+        archive.finish()?;
         let mut records = Vec::new();
         loop {
             let more = archive.records(Selection::All, records.len() as u64, 100)?;

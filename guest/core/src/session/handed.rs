@@ -5,7 +5,7 @@
 
 use core::cell::RefCell;
 use core::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::topics::topic_findings;
 use crate::ids::{SourceId, SourceRef, TopicPath, legacy_twin};
@@ -13,17 +13,16 @@ use crate::source::{
     Catalogue, FileClass, Finding, FindingCode, Key, LegacyKind, Limits, Listed, Numbers, RecordRef, Selection,
     Verifier, next_number,
 };
-use crate::topic::{Anything, Block, Check, Footnote, Sources, TopicRef};
+use crate::topic::{Anything, Block, Check, Footnote, Met, Sources, TopicRef};
 
 /// Records that are looked at together while a file's anchors are noted.
 const RECORDS: usize = 1000;
 
 /// First bytes of a [`Key`]: what it is of.
-const FILE: u8 = 0;
-const ANCHOR: u8 = 1;
-const NOTED: u8 = 2;
-const BARE: u8 = 3;
-const BLOCK: u8 = 4;
+const ANCHOR: u8 = 0;
+const NOTED: u8 = 1;
+const BARE: u8 = 2;
+const BLOCK: u8 = 3;
 
 /// The texts of topics, as they come.
 #[derive(Default)]
@@ -178,10 +177,7 @@ impl HandedTopics {
     /// All files came: tells `verifier` what is wrong with topics, and how many sound blocks they have.
     #[must_use]
     pub fn check(self, catalogue: &Catalogue, verifier: &mut Verifier) -> CheckedTopics {
-        let mut state = State { numbers: self.numbers, key: self.key };
-        for file in catalogue.files(0, usize::MAX) {
-            state.set(FILE, &[&file.path], file.number);
-        }
+        let state = State { numbers: self.numbers, key: self.key };
         let mut checked = CheckedTopics {
             topics: (0..)
                 .zip(self.topics.into_sorted_vec())
@@ -332,7 +328,7 @@ impl Records<'_> {
     fn find(&self, path: &str, anchor: &str) -> Option<Listed> {
         let path = [self.root, path].concat();
         let state = &mut *self.topics.state.borrow_mut();
-        let file = state.get(FILE, &[&path])?;
+        let file = self.catalogue.file_number(&path)?;
         if state.set(NOTED, &[&path], file) {
             let mut from = 0;
             loop {
@@ -349,7 +345,7 @@ impl Records<'_> {
     }
 
     fn claim(&self, number: u64, path: String, block: &Block<'_, '_>) -> HandedClaim {
-        let mut seen = BTreeSet::new();
+        let mut seen = Met::default();
         let (mut grounds, mut grounds_left_out) = (Vec::new(), 0);
         for source in block.footnotes().flat_map(Footnote::sources) {
             let evidence = source.evidence().filter(|_| !self.assumes);

@@ -205,10 +205,59 @@ const fn weight(name: &'static str, default: u64, range: (u64, u64), field: fn(&
     Number { name, default, range, field }
 }
 
+const HEADER_BYTES: Number =
+    Number { name: Limits::HEADER_BYTES, default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes };
+const FINDINGS_MAX: Number =
+    Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings };
+const RECORDS_MAX: Number =
+    Number { name: Limits::RECORDS_MAX, default: 3_000_000, range: (0, 100_000_000), field: |s| &mut s.records };
+const TOPICS_BYTES: Number =
+    Number { name: Limits::TOPICS_BYTES, default: 64 * MIB, range: (0, GIB), field: |s| &mut s.topics_bytes };
+
+/// What the verifier may be told: name and range, and where it goes.
+type OfVerifier = (&'static str, (u64, u64), fn(&mut Limits, u64));
+
+const VERIFIER: [OfVerifier; 4] = [
+    (HEADER_BYTES.name, HEADER_BYTES.range, |limits, value| {
+        limits.header_bytes = usize::try_from(value).unwrap_or(usize::MAX);
+    }),
+    (FINDINGS_MAX.name, FINDINGS_MAX.range, |limits, value| limits.findings_max = value),
+    (RECORDS_MAX.name, RECORDS_MAX.range, |limits, value| limits.records_max = value),
+    (TOPICS_BYTES.name, TOPICS_BYTES.range, |limits, value| limits.topics_bytes = value),
+];
+
+/// Names of the settings that [`verifier_limits`] takes.
+pub const VERIFIER_SETTINGS: [&str; 4] =
+    [HEADER_BYTES.name, FINDINGS_MAX.name, RECORDS_MAX.name, TOPICS_BYTES.name];
+
+/// The default limits, with each of `pairs` (name, value) applied in order: the few settings of which the verifier, which is to be
+/// small, has to know.
+///
+/// # Errors
+/// The first pair that names none of them or has no allowed value.
+pub fn verifier_limits<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Limits, SettingError> {
+    let mut limits = Limits::default();
+    for (name, value) in pairs {
+        let Some((name, range, set)) = VERIFIER.iter().find(|(known, ..)| *known == name) else {
+            return Err(SettingError::Unknown { name: name.to_owned() });
+        };
+        set(&mut limits, number(name, *range, value)?);
+    }
+    Ok(limits)
+}
+
+/// Reads the value of a numeric setting.
+fn number(name: &'static str, (least, most): (u64, u64), value: &str) -> Result<u64, SettingError> {
+    // `u64::from_str` would also take a leading plus sign.
+    let parsed = if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse::<u64>().ok() } else { None };
+    let allowed = parsed.filter(|parsed| (least..=most).contains(parsed));
+    allowed.ok_or_else(|| wrong(name, value, Expected::Number(least, most)))
+}
+
 /// Every numeric setting. The one place where names, defaults and ranges are written.
 const NUMBERS: &[Number] = &[
     Number { name: Limits::BATCH_BYTES, default: 64 * MIB, range: (1, GIB), field: |s| &mut s.batch_bytes },
-    Number { name: Limits::HEADER_BYTES, default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.header_bytes },
+    HEADER_BYTES,
     Number {
         name: Limits::CONVERSATION_BYTES,
         default: 64 * MIB,
@@ -221,9 +270,9 @@ const NUMBERS: &[Number] = &[
         range: (1, 10_000_000),
         field: |s| &mut s.conversation_messages,
     },
-    Number { name: Limits::FINDINGS_MAX, default: 10_000, range: (1, 1_000_000), field: |s| &mut s.findings },
-    Number { name: Limits::RECORDS_MAX, default: 3_000_000, range: (0, 100_000_000), field: |s| &mut s.records },
-    Number { name: Limits::TOPICS_BYTES, default: 64 * MIB, range: (0, GIB), field: |s| &mut s.topics_bytes },
+    FINDINGS_MAX,
+    RECORDS_MAX,
+    TOPICS_BYTES,
     Number { name: "limits.query-bytes", default: 64 * KIB, range: (1, 16 * MIB), field: |s| &mut s.query_bytes },
     Number { name: "limits.index-bytes", default: GIB, range: (MIB, 64 * GIB), field: |s| &mut s.index_bytes },
     Number { name: "search.record-bytes", default: MIB, range: (KIB, 64 * MIB), field: |s| &mut s.record_bytes },
@@ -548,19 +597,11 @@ impl Settings {
             value.clone_into(&mut self.update_provider);
             return Ok(());
         }
-        let Some(number) = NUMBERS.iter().find(|number| number.name == name) else {
+        let Some(found) = NUMBERS.iter().find(|number| number.name == name) else {
             return Err(SettingError::Unknown { name: name.to_owned() });
         };
-        let (least, most) = number.range;
-        // `u64::from_str` would also take a leading plus sign.
-        let parsed = if value.bytes().all(|byte| byte.is_ascii_digit()) { value.parse::<u64>().ok() } else { None };
-        match parsed {
-            Some(parsed) if (least..=most).contains(&parsed) => {
-                *(number.field)(self) = parsed;
-                Ok(())
-            }
-            _ => Err(wrong(number.name, value, Expected::Number(least, most))),
-        }
+        *(found.field)(self) = number(found.name, found.range, value)?;
+        Ok(())
     }
 
     /// The part of them that archives, batches and reports obey.

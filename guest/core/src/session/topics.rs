@@ -5,7 +5,7 @@
 use crate::source::{Finding, FindingCode, Severity};
 use crate::text::excerpt;
 use crate::topic::edit::{EditFault, EditReason};
-use crate::topic::{Check, Fault};
+use crate::topic::{Check, Fault, ascending};
 use crate::views::{CORE_FILE, CORE_TOPIC};
 
 /// What is wrong with a topic: what a strict reading refuses is a warning, for no evidence is out of reach by it, and the rest is
@@ -46,8 +46,9 @@ pub fn topic_findings(
             });
         }
     }
-    findings.sort_by_key(|finding| finding.line);
-    findings
+    let lines: Vec<usize> = findings.iter().map(|found| found.line.map_or(0, |line| line as usize)).collect();
+    let mut findings: Vec<_> = findings.into_iter().map(Some).collect();
+    ascending(&lines).into_iter().filter_map(|at| findings.get_mut(at)?.take()).collect()
 }
 
 /// Why a topic that somebody has edited by hand cannot be put in order, where that is no fault of the topic by itself: such are

@@ -19,6 +19,10 @@ const BLOCK_ROWS: usize = 1024;
 /// First bytes of a [`Key`]: what it is of.
 const HEAD: u8 = 0;
 const VOICE: u8 = 1;
+const FILE: u8 = 2;
+
+/// What lies at a path is none.
+const NO_FILE: u32 = u32::MAX;
 
 /// How far a name may be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,7 +119,7 @@ pub struct Catalogue {
     files: Vec<FileRow>,
     heads: Vec<Head>,
     voices: Vec<VoiceRow>,
-    /// Numbers of heads and voices by what makes each of them one: see [`Key`].
+    /// Numbers of heads, voices and files by what makes each of them one: see [`Key`].
     numbers: Numbers,
     key: Key,
 }
@@ -223,6 +227,7 @@ impl Catalogue {
 
     /// The records that come next are this file's.
     pub fn file(&mut self, path: &str, class: FileClass) {
+        self.numbers.insert(self.key.set(&[FILE], &[path]).into(), next_number(self.files.len()));
         self.files.push(FileRow {
             path: path.to_owned(),
             class,
@@ -232,6 +237,26 @@ impl Catalogue {
             first_record: self.kept,
             clean: None,
         });
+    }
+
+    /// Something else than a file lies at that path.
+    pub fn set_aside(&mut self, path: &str) {
+        self.numbers.insert(self.key.set(&[FILE], &[path]).into(), NO_FILE);
+    }
+
+    /// Whether something came with that path.
+    pub fn has(&self, path: &str) -> bool {
+        self.number(path).is_some()
+    }
+
+    /// The number of the file at that path.
+    pub(crate) fn file_number(&self, path: &str) -> Option<u32> {
+        self.number(path).filter(|number| *number != NO_FILE)
+    }
+
+    fn number(&self, path: &str) -> Option<u32> {
+        let mut key = Key::default();
+        self.numbers.get(key.set(&[FILE], &[path])).copied()
     }
 
     /// A record of the file that came last; without one nothing happens, nor for what is no record.

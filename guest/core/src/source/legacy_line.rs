@@ -71,8 +71,9 @@ pub(super) fn hint(said: &str) -> Option<Speaker> {
     }
     let apart = label
         .strip_suffix(')')
-        .and_then(|rest| rest.rsplit_once(" ("))
-        .filter(|(display, id)| !display.is_empty() && !id.contains(['(', ')']));
+        .and_then(|rest| rest.rsplit_once('('))
+        .and_then(|(before, id)| Some((before.strip_suffix(' ')?, id)))
+        .filter(|(display, id)| !display.is_empty() && !id.contains(')'));
     let (display, id) = apart.unwrap_or((&label, ""));
     Some(Speaker { id: id.to_owned(), display: display.to_owned(), trusted: false, label })
 }

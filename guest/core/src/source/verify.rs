@@ -13,7 +13,7 @@ use super::report::{Finding, FindingCode, Severity};
 use super::scan::{Fault, ScanEnd, Scanner};
 use crate::ids::{Location, archive_of_branches, is_derived_path, is_internal_path, is_v2_path};
 use crate::text::{InvalidUtf8, Line, Lines, Utf8Pieces, excerpt};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What the paths of the files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +140,9 @@ pub struct Verifier {
     open: Option<OpenFile>,
     findings: Findings,
     counts: Counts,
-    old_layouts: BTreeSet<String>,
-    /// By archive: what a branches file that came before it names.
-    named: BTreeMap<String, Named>,
+    /// There are not many names of such.
+    old_layouts: Vec<String>,
+    named: NamedRecords,
 }
 
 /// The records that a branches file names, with the line that named them first.
@@ -153,6 +153,25 @@ struct Named {
     prefix: String,
     /// What they end with; [`SEEN`] in place of the line once the archive has shown the record.
     messages: BTreeMap<String, u64>,
+}
+
+/// By archive: what a branches file that came before it names.
+#[derive(Default)]
+struct NamedRecords {
+    places: BTreeMap<String, u64>,
+    named: Vec<Named>,
+}
+
+impl NamedRecords {
+    fn of(&mut self, archive: &str) -> Option<&mut Named> {
+        let place = *self.places.get(archive)?;
+        self.named.get_mut(place as usize)
+    }
+
+    fn insert(&mut self, archive: String, named: Named) {
+        self.places.insert(archive, self.named.len() as u64);
+        self.named.push(named);
+    }
 }
 
 /// No line: they count from 1.
@@ -212,8 +231,8 @@ impl Verifier {
                 worst: None,
             },
             counts: Counts::default(),
-            old_layouts: BTreeSet::new(),
-            named: BTreeMap::new(),
+            old_layouts: Vec::new(),
+            named: NamedRecords::default(),
         }
     }
 
@@ -268,7 +287,8 @@ impl Verifier {
             FileClass::Topic => self.counts.topic_files += 1,
             FileClass::OldLayout => {
                 let name = path.split('/').next().unwrap_or(path);
-                if self.old_layouts.insert(name.to_owned()) {
+                if self.old_layouts.iter().all(|told| told != name) {
+                    self.old_layouts.push(name.to_owned());
                     self.findings.add(finding(FindingCode::OldLayout, name, OLD_LAYOUT));
                 }
             }
@@ -411,7 +431,7 @@ impl Verifier {
                 self.archive(&path, &end);
                 // Behind damage a record may be there.
                 if end.complete
-                    && let Some(named) = self.named.get_mut(&path)
+                    && let Some(named) = self.named.of(&path)
                 {
                     let named = core::mem::take(named);
                     self.unknown_records(&named);
@@ -513,7 +533,7 @@ impl Verifier {
     /// Takes findings out, oldest first, at most `max`.
     pub fn take_findings(&mut self, max: usize) -> Vec<Finding> {
         let waiting = &mut self.findings.waiting;
-        waiting.drain(..max.min(waiting.len())).collect()
+        core::iter::from_fn(|| waiting.pop_front()).take(max).collect()
     }
 
     /// What came of the files so far; a file still open counts with the frames it has shown.
@@ -542,7 +562,7 @@ struct Found<'a> {
     path: &'a str,
     counts: &'a mut Counts,
     findings: &'a mut Findings,
-    named: &'a mut BTreeMap<String, Named>,
+    named: &'a mut NamedRecords,
     sink: Sink<'a>,
 }
 
@@ -723,9 +743,9 @@ fn class_in_workspace(path: &str) -> FileClass {
 }
 
 /// The archive has this record.
-fn strike(named: &mut BTreeMap<String, Named>, path: &str, frame: &FrameRef<'_>) {
-    if !named.is_empty()
-        && let Some(named) = named.get_mut(path)
+fn strike(named: &mut NamedRecords, path: &str, frame: &FrameRef<'_>) {
+    if !named.named.is_empty()
+        && let Some(named) = named.of(path)
     {
         let message = frame.id.strip_prefix(named.prefix.as_str());
         if let Some(line) = message.and_then(|message| named.messages.get_mut(message)) {

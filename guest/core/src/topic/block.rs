@@ -2,7 +2,7 @@
 
 use super::check::{Check, Footnote};
 use super::item::LinkRef;
-use super::line::Part;
+use super::line::{Met, Part};
 use super::paragraph::{
     CitationRef, Citations, Ending, GroupRef, Groups, ParagraphRef, links_of_text, with_lf, without_citations,
 };
@@ -111,7 +111,7 @@ impl<'c, 'a> Block<'c, 'a> {
 
     /// The footnotes it cites, each once, in order.
     pub fn footnotes(&self) -> impl Iterator<Item = &'c Footnote<'a>> {
-        let mut seen = BTreeSet::new();
+        let mut seen = Met::default();
         let labels = self.groups().flat_map(|group| group.citations()).map(|citation| citation.label().as_str());
         labels.filter(move |label| seen.insert(*label)).filter_map(|label| self.check.footnote(label))
     }
@@ -242,7 +242,9 @@ impl<'c, 'a> Block<'c, 'a> {
 /// The block that a link's target names: what stands behind its last `#^`, if that is an id. A target with a scheme
 /// (`https:`) leads elsewhere.
 pub(crate) fn linked_block(target: &str) -> Option<&str> {
-    let id = target.get(target.rfind("#^")? + 2..)?;
+    let mut carets = target.rmatch_indices('^').map(|(at, _)| at);
+    let caret = carets.find(|at| target.get(..*at).is_some_and(|before| before.ends_with('#')))?;
+    let id = target.get(caret + 1..)?;
     (!has_scheme(target) && (BlockId::is_written(id) || BlockId::is_older(id))).then_some(id)
 }
 

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::fault::{Fault, FaultCode};
 use super::item::{DefinitionRef, LinkRef};
-use super::line::{Lines, Part};
+use super::line::{Lines, Met, Part, ascending};
 use super::paragraph::{Citations, Ending, Groups, ParagraphRef};
 use super::resolve::{SourceTarget, Sources};
 use super::view::TopicRef;
@@ -11,7 +11,7 @@ use crate::ids::{BlockId, EvidenceTime, SourceRef, TopicPath, is_label_byte};
 use crate::text::is_whitespace;
 use memchr::memmem;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A topic that was looked through.
 ///
@@ -189,7 +189,7 @@ impl<'a> Check<'a> {
     /// with one id, the first does.
     pub fn yield_to(&mut self, taken: &dyn Fn(&str) -> bool) {
         // An id that comes twice in a topic was told there.
-        let mut told = BTreeSet::new();
+        let mut told = Met::default();
         let names: Vec<_> = self.names().filter(|(_, id)| taken(id.as_str()) && told.insert(id.as_str())).collect();
         self.take_out(&names);
     }
@@ -218,11 +218,12 @@ fn new_fault(code: FaultCode, at: Part<'_>, subject: Option<Part<'_>>) -> Fault 
 
 /// Fills in lines and columns, in one pass over the file.
 fn locate(topic: &TopicRef<'_>, faults: &mut [Fault]) {
-    let mut ascending: Vec<&mut Fault> = faults.iter_mut().collect();
-    ascending.sort_by_key(|fault| fault.span.start);
+    let starts: Vec<usize> = faults.iter().map(|fault| fault.span.start).collect();
     let mut locator = topic.locator();
-    for fault in ascending {
-        (fault.line, fault.column) = locator.locate(fault.span.start);
+    for at in ascending(&starts) {
+        if let Some(fault) = faults.get_mut(at) {
+            (fault.line, fault.column) = locator.locate(fault.span.start);
+        }
     }
 }
 
@@ -234,8 +235,9 @@ struct Checker<'c, 'a, S: ?Sized> {
     footnotes: Vec<Footnote<'a>>,
     labels: BTreeMap<&'a str, usize>,
     /// Definitions within fences that will count if they are cited.
-    fenced: BTreeMap<&'a str, DefinitionRef<'a>>,
-    ids: BTreeSet<&'a str>,
+    fenced: Vec<DefinitionRef<'a>>,
+    fenced_labels: BTreeMap<&'a str, usize>,
+    ids: Met<'a>,
     /// The footnote behind the one cited last.
     next: usize,
     faults: Vec<Fault>,
@@ -243,9 +245,11 @@ struct Checker<'c, 'a, S: ?Sized> {
 
 impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
     fn new(path: &'c TopicPath, topic: &'c TopicRef<'a>, sources: &'c S) -> Self {
-        let mut fenced = BTreeMap::new();
+        let mut fenced = Vec::new();
+        let mut fenced_labels = BTreeMap::new();
         for definition in topic.fences().iter().flat_map(|fence| fence.definitions()) {
-            fenced.entry(definition.label().as_str()).or_insert(definition);
+            fenced_labels.entry(definition.label().as_str()).or_insert(fenced.len());
+            fenced.push(definition);
         }
         Self {
             path,
@@ -254,7 +258,8 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
             footnotes: Vec::new(),
             labels: BTreeMap::new(),
             fenced,
-            ids: BTreeSet::new(),
+            fenced_labels,
+            ids: Met::default(),
             next: 0,
             faults: Vec::new(),
         }
@@ -311,7 +316,7 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
 
     /// Takes a definition within a fence, now that it is cited.
     fn define_fenced(&mut self, label: &'a str) -> Option<usize> {
-        let definition = self.fenced.remove(label)?;
+        let definition = *self.fenced.get(*self.fenced_labels.get(label)?)?;
         let footnote = self.read(definition, true);
         let number = self.footnotes.len();
         self.labels.insert(label, number);
@@ -411,12 +416,13 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
     fn loose(&mut self, paragraph: ParagraphRef<'a>, unnamed: bool) {
         let text = paragraph.text();
         let mut only_heads = true;
-        let mut heads = BTreeSet::new();
+        // Ascending.
+        let mut heads = Vec::new();
         for line in Lines::new(text.as_str()) {
             let line = text.slice(line.part.span());
             match definition_head(line) {
                 Some(label) => {
-                    heads.insert(label.start());
+                    heads.push(label.start());
                     self.fault(FaultCode::MalformedFootnote, line.trim(), label);
                 }
                 None => only_heads = false,
@@ -425,7 +431,7 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
         if unnamed && !only_heads {
             self.faults.push(new_fault(FaultCode::MissingBlockId, text, None));
         }
-        for citation in paragraph.citations().filter(|citation| !heads.contains(&citation.label().start())) {
+        for citation in paragraph.citations().filter(|citation| heads.binary_search(&citation.label().start()).is_err()) {
             self.cite(citation.label());
         }
     }

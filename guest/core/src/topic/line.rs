@@ -1,5 +1,6 @@
 //! Lines of a topic, and pieces of them that know where they stand.
 
+use std::collections::{BTreeMap, BinaryHeap};
 use core::ops::Range;
 use memchr::memchr2;
 
@@ -137,6 +138,24 @@ impl<'a> Locator<'a> {
         self.at = self.at.max(offset);
         (self.line.map_or(1, |line| line.number), self.column)
     }
+}
+
+/// Texts that were met. A map like those that topics look labels up in, because each kind of map is code of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Met<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Met<'a> {
+    /// Whether it was not met before; now it was.
+    pub(crate) fn insert(&mut self, text: &'a str) -> bool {
+        self.0.insert(text, 0).is_none()
+    }
+}
+
+/// The places of these keys in ascending order, of equal ones the first first. A heap sorts in a tenth of the code of `sort`,
+/// and the verifier has to be small.
+pub(crate) fn ascending(keys: &[usize]) -> Vec<usize> {
+    let places = keys.iter().enumerate().map(|(at, key)| (*key, at));
+    BinaryHeap::from_iter(places).into_sorted_vec().into_iter().map(|(_, at)| at).collect()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub(crate) use check::is_older;
 pub use check::{Check, Footnote, Source};
 pub use fault::{Fault, FaultCode};
 pub use item::{DefinitionForm, DefinitionRef, FenceKind, FenceRef, HeadingRef, Item, Items, LinkRef, Lump};
+pub(crate) use line::{Met, ascending};
 pub use line::{Locator, Part};
 pub(crate) use paragraph::with_lf;
 pub use paragraph::{CitationRef, Citations, Ending, GroupRef, Groups, ParagraphRef};

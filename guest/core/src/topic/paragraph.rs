@@ -254,7 +254,14 @@ pub(crate) fn with_lf(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    let mut lines = text.split('\r');
+    let mut out = String::with_capacity(text.len());
+    out.push_str(lines.next().unwrap_or_default());
+    for line in lines {
+        out.push('\n');
+        out.push_str(line.strip_prefix('\n').unwrap_or(line));
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
