@@ -5,7 +5,10 @@ use std::fmt;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-use crate::bindings::archive_view::{FileClass, GuestArchive, ListedClaim, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile, Voice};
+use crate::bindings::archive_view::{
+    FileClass, GuestArchive, ListedClaim, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile,
+    Voice,
+};
 use crate::bindings::types::{self, Finding, Problem};
 use crate::bindings::verifier::Verifier;
 use crate::call::{self, Metered};

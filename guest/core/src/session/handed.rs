@@ -275,8 +275,7 @@ fn why_not(catalogue: &Catalogue, verifier: &Verifier, root: &str) -> Option<(&'
 
 const NO_ROOM: &str = "there was no room to keep this topic until all archives are known, so it was not checked";
 const TOO_MANY: &str = "there are more records than are kept, so it was not asked whether links lead to evidence";
-const NO_ARCHIVES: &str =
-    "no archive came with the topics, so it was not asked whether links lead to evidence. Give the workspace as a whole";
+const NO_ARCHIVES: &str = "no archive came with the topics, so it was not asked whether links lead to evidence. Give the workspace as a whole";
 
 fn unchecked(code: FindingCode, path: String, subject: &str, why: &str) -> Finding {
     Finding {

@@ -227,8 +227,7 @@ const VERIFIER: [OfVerifier; 4] = [
 ];
 
 /// Names of the settings that [`verifier_limits`] takes.
-pub const VERIFIER_SETTINGS: [&str; 4] =
-    [HEADER_BYTES.name, FINDINGS_MAX.name, RECORDS_MAX.name, TOPICS_BYTES.name];
+pub const VERIFIER_SETTINGS: [&str; 4] = [HEADER_BYTES.name, FINDINGS_MAX.name, RECORDS_MAX.name, TOPICS_BYTES.name];
 
 /// The default limits, with each of `pairs` (name, value) applied in order: the few settings of which the verifier, which is to be
 /// small, has to know.

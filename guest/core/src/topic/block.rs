@@ -113,7 +113,7 @@ impl<'c, 'a> Block<'c, 'a> {
     pub fn footnotes(&self) -> impl Iterator<Item = &'c Footnote<'a>> {
         let mut seen = Met::default();
         let labels = self.groups().flat_map(|group| group.citations()).map(|citation| citation.label().as_str());
-        labels.filter(move |label| seen.insert(*label)).filter_map(|label| self.check.footnote(label))
+        labels.filter(move |label| seen.insert(label)).filter_map(|label| self.check.footnote(label))
     }
 
     /// When it was: the time of its first footnote that has one.

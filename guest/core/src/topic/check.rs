@@ -10,8 +10,8 @@ use super::view::TopicRef;
 use crate::ids::{BlockId, EvidenceTime, SourceRef, TopicPath, is_label_byte};
 use crate::text::is_whitespace;
 use memchr::memmem;
-use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A topic that was looked through.
 ///
@@ -431,7 +431,8 @@ impl<'c, 'a, S: Sources + ?Sized> Checker<'c, 'a, S> {
         if unnamed && !only_heads {
             self.faults.push(new_fault(FaultCode::MissingBlockId, text, None));
         }
-        for citation in paragraph.citations().filter(|citation| heads.binary_search(&citation.label().start()).is_err()) {
+        for citation in paragraph.citations().filter(|citation| heads.binary_search(&citation.label().start()).is_err())
+        {
             self.cite(citation.label());
         }
     }

@@ -1,8 +1,8 @@
 //! Lines of a topic, and pieces of them that know where they stand.
 
-use std::collections::{BTreeMap, BinaryHeap};
 use core::ops::Range;
 use memchr::memchr2;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A piece of a file, and where it stands in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
