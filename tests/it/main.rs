@@ -9,6 +9,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod damage;
+mod embedding;
 mod ground;
 mod hand_edits;
 mod history;

@@ -174,7 +174,7 @@ fn off_empty_and_nothing_to_tell_are_told_apart() {
 }
 
 #[test]
-fn what_is_meant_is_not_found_and_says_so() {
+fn without_a_model_that_embeds_nothing_is_found_by_what_it_means() {
     let home = home();
     for method in ["embedding", "hybrid"] {
         let error = home.run(&["search", "--json", "--method", method, "keel"]).exits(2).json()["error"].clone();

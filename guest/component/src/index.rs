@@ -44,6 +44,8 @@ struct Held {
     /// There was no index to go on with, and what there was instead still has to be cleared away.
     is_new: bool,
     scratch: Scratch,
+    /// The setting `search.resident-bytes`.
+    resident_bytes: u64,
     /// As some callers see it.
     view: Option<(search::View, Audience)>,
     /// What is wrong with files, by path: the version, and the findings.
@@ -216,6 +218,7 @@ impl Held {
             is_new: index.log().is_none(),
             index,
             scratch: Scratch::default(),
+            resident_bytes: settings.resident_bytes,
             view: None,
             faults: BTreeMap::new(),
             settled: None,
@@ -417,7 +420,7 @@ impl Held {
         loop {
             match ask(&self.index) {
                 Ok(found) => {
-                    self.index.shrink(RESIDENT_BYTES);
+                    self.index.shrink(self.resident_bytes);
                     return Some(found);
                 }
                 Err(missing) if !self.supply(&missing) => return None,
@@ -438,12 +441,12 @@ impl Held {
     fn rank(&mut self, settings: &Settings, audience: &Audience, query: &Query) -> Option<(Ranking, u32)> {
         loop {
             self.see(settings, audience);
-            let Self { index, view, scratch, .. } = self;
+            let Self { index, view, scratch, resident_bytes, .. } = self;
             let (view, _) = view.as_ref()?;
             match index.search(query, view, scratch) {
                 Ok(ranking) => {
                     let documents = view.documents();
-                    index.shrink(settings.resident_bytes);
+                    index.shrink(*resident_bytes);
                     return Some((ranking, documents));
                 }
                 Err(missing) if !self.supply(&missing) => return None,
