@@ -161,15 +161,6 @@ impl Archive {
         self.call(|guest, store, archive| guest.call_records(store, archive, of, from, max))
     }
 
-    /// Claims of topics from number `from` (from 0) on, at most `max`, each with what it rests on. None before
-    /// [`Archive::finish`].
-    ///
-    /// # Errors
-    /// As [`Archive::take_findings`].
-    pub fn claims(&mut self, from: u64, max: u32) -> Result<Vec<ListedClaim>, Error> {
-        self.call(|guest, store, archive| guest.call_claims(store, archive, from, max))
-    }
-
     /// How the archive stands.
     ///
     /// # Errors

@@ -1,6 +1,5 @@
 //! Core's values as the types of `wit/archive-view.wit`, and back.
 
-use recollex_core::session::{Ground, HandedClaim};
 use recollex_core::source::{CatalogueFile, EntryKind, FileClass, Given, Listed, Selection, Standing, Tally, Voice};
 
 use crate::bindings::exports::recollex::memory::archive_view as wit;
@@ -81,21 +80,4 @@ pub(crate) fn listed(listed: Listed) -> wit::ListedRecord {
         voice: listed.voice,
         record: shared::record(listed.record),
     }
-}
-
-pub(crate) fn claim(claim: HandedClaim) -> wit::ListedClaim {
-    wit::ListedClaim {
-        number: claim.number,
-        path: claim.path,
-        line: claim.line,
-        block: claim.block,
-        text: claim.text,
-        time: claim.time,
-        grounds: claim.grounds.into_iter().map(ground).collect(),
-        grounds_left_out: claim.grounds_left_out,
-    }
-}
-
-fn ground(ground: Ground) -> wit::ClaimGround {
-    wit::ClaimGround { name: ground.name, found: ground.found.map(listed) }
 }

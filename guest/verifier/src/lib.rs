@@ -17,7 +17,7 @@ mod shared;
 
 use std::cell::RefCell;
 
-use recollex_core::session::{CheckedTopics, HandedTopics, verifier_limits};
+use recollex_core::session::{HandedTopics, verifier_limits};
 use recollex_core::source::{Catalogue, EntryKind, FileClass, FileOutcome, RecordRef, Standing, Verifier};
 
 use bindings::exports::recollex::memory::archive_view as wit;
@@ -34,15 +34,10 @@ struct Archive(RefCell<State>);
 struct State {
     verifier: Verifier,
     catalogue: Catalogue,
-    topics: Topics,
+    /// They wait until all files came; none: they came, and topics were checked.
+    topics: Option<HandedTopics>,
     /// The file whose last piece has not come yet.
     open: Option<String>,
-}
-
-/// Topics wait until all files came.
-enum Topics {
-    Waiting(HandedTopics),
-    Checked(CheckedTopics),
 }
 
 /// A piece of a file.
@@ -60,7 +55,7 @@ impl State {
                 let message = format!("`{open}` is still open: hand over its last piece before another file's first");
                 Err(invalid("file-still-open", path, message))
             }
-            None if matches!(self.topics, Topics::Checked(_)) => {
+            None if self.topics.is_none() => {
                 let message = "all files came, as `finish` said: begin another archive".to_owned();
                 Err(invalid("archive-finished", path, message))
             }
@@ -78,7 +73,7 @@ impl State {
         if self.open.is_none() {
             let class = self.verifier.file(path, EntryKind::File);
             self.catalogue.file(path, class);
-            if let (FileClass::Topic, Topics::Waiting(topics)) = (class, &mut self.topics) {
+            if let (FileClass::Topic, Some(topics)) = (class, &mut self.topics) {
                 topics.open(path, self.verifier.within(path, class));
             }
             self.open = Some(path.to_owned());
@@ -88,7 +83,7 @@ impl State {
 
     fn push(&mut self, path: &str, piece: &Piece<'_>, last: bool) -> Result<(), wit::Problem> {
         self.open(path)?;
-        let Self { verifier, catalogue, topics: Topics::Waiting(topics), .. } = self else { return Ok(()) };
+        let Self { verifier, catalogue, topics: Some(topics), .. } = self else { return Ok(()) };
         let bytes = match piece {
             Piece::Text(text) => text.as_bytes(),
             Piece::Bytes(bytes) => bytes,
@@ -113,7 +108,7 @@ impl State {
         if let Some(outcome) = outcome {
             self.catalogue.close(outcome);
         }
-        if let Topics::Waiting(topics) = &mut self.topics {
+        if let Some(topics) = &mut self.topics {
             topics.close();
         }
         self.open = None;
@@ -121,7 +116,7 @@ impl State {
 
     fn break_off(&mut self, path: &str, why: &str) -> Result<(), wit::Problem> {
         self.open(path)?;
-        if let Topics::Waiting(topics) = &mut self.topics {
+        if let Some(topics) = &mut self.topics {
             topics.drop_open();
         }
         let outcome = self.verifier.unreadable(why);
@@ -146,9 +141,8 @@ impl State {
             let message = "this file is still open: hand over its last piece, or break it off".to_owned();
             return Err(invalid("file-still-open", open, message));
         }
-        if let Topics::Waiting(topics) = &mut self.topics {
-            let topics = core::mem::take(topics);
-            self.topics = Topics::Checked(topics.check(&self.catalogue, &mut self.verifier));
+        if let Some(topics) = self.topics.take() {
+            topics.check(&self.catalogue, &mut self.verifier);
         }
         Ok(())
     }
@@ -165,7 +159,7 @@ impl wit::GuestArchive for Archive {
         Ok(wit::Archive::new(Self(RefCell::new(State {
             verifier: Verifier::new(convert::given(origin), &limits),
             catalogue: Catalogue::new(limits.records_max),
-            topics: Topics::Waiting(HandedTopics::new(&limits)),
+            topics: Some(HandedTopics::new(&limits)),
             open: None,
         }))))
     }
@@ -211,11 +205,6 @@ impl wit::GuestArchive for Archive {
     fn records(&self, of: wit::Selection, from: u64, max: u32) -> Vec<wit::ListedRecord> {
         let listed = self.0.borrow().catalogue.records(convert::selection(of), from, max as usize);
         listed.into_iter().map(convert::listed).collect()
-    }
-
-    fn claims(&self, from: u64, max: u32) -> Vec<wit::ListedClaim> {
-        let State { catalogue, topics: Topics::Checked(topics), .. } = &*self.0.borrow() else { return Vec::new() };
-        topics.claims(catalogue, from, max as usize).into_iter().map(convert::claim).collect()
     }
 
     fn summary(&self) -> wit::Summary {

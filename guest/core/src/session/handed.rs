@@ -8,12 +8,12 @@ use core::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::topics::topic_findings;
-use crate::ids::{SourceId, SourceRef, TopicPath, legacy_twin};
+use crate::ids::{SourceId, TopicPath};
 use crate::source::{
     Catalogue, FileClass, Finding, FindingCode, Key, LegacyKind, Limits, Listed, Numbers, RecordRef, Selection,
     Verifier, next_number,
 };
-use crate::topic::{Anything, Block, Check, Footnote, Met, Sources, TopicRef};
+use crate::topic::{Anything, Check, Sources, TopicRef};
 
 /// Records that are looked at together while a file's anchors are noted.
 const RECORDS: usize = 1000;
@@ -58,62 +58,9 @@ impl PartialOrd for Handed {
     }
 }
 
-/// Topics that were checked, for whoever wants to see what they claim. Claims are read from the texts when they are asked for: a
-/// footnote with many sources may be cited by many of them.
-pub struct CheckedTopics {
-    topics: Vec<Checked>,
-    bare: Vec<SourceId>,
-    state: RefCell<State>,
-}
-
-struct Checked {
-    topic: Handed,
-    /// Its place among the topics.
-    number: u32,
-    /// Which records there are is not known: links are taken for good.
-    assumes: bool,
-    /// Sound blocks that count.
-    claims: u64,
-}
-
 struct State {
     numbers: Numbers,
     key: Key,
-}
-
-/// A sound block of a topic that was handed over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandedClaim {
-    /// Counted from 0, in the order of the topics' paths.
-    pub number: u64,
-    /// The topic, as its path was given.
-    pub path: String,
-    /// The line it begins in, from 1.
-    pub line: u64,
-    /// Its own id.
-    pub block: String,
-    /// What it claims: see [`Block::content`].
-    pub text: String,
-    /// Its first time as it is written; none if it is undated.
-    pub time: Option<String>,
-    /// What it rests on, each once, in order; at most [`HandedClaim::GROUNDS_MAX`].
-    pub grounds: Vec<Ground>,
-    /// How much more it rests on.
-    pub grounds_left_out: u64,
-}
-
-impl HandedClaim {
-    /// How many grounds a claim is shown with, at most.
-    pub const GROUNDS_MAX: usize = 100;
-}
-
-/// Something a claim rests on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ground {
-    /// The record's id, or its reference; the link's target where it was not asked which records there are.
-    pub name: String,
-    /// The record; none: it was not handed over, or only its header was.
-    pub found: Option<Listed>,
 }
 
 impl HandedTopics {
@@ -175,83 +122,47 @@ impl HandedTopics {
     }
 
     /// All files came: tells `verifier` what is wrong with topics, and how many sound blocks they have.
-    #[must_use]
-    pub fn check(self, catalogue: &Catalogue, verifier: &mut Verifier) -> CheckedTopics {
-        let state = State { numbers: self.numbers, key: self.key };
-        let mut checked = CheckedTopics {
-            topics: (0..)
-                .zip(self.topics.into_sorted_vec())
-                .map(|(number, topic)| Checked { topic, number, assumes: false, claims: 0 })
-                .collect(),
-            bare: self.bare,
-            state: RefCell::new(state),
+    pub fn check(self, catalogue: &Catalogue, verifier: &mut Verifier) {
+        let topics = self.topics.into_sorted_vec();
+        let mut records = Records {
+            catalogue,
+            bare: &self.bare,
+            state: RefCell::new(State { numbers: self.numbers, key: self.key }),
+            root: "",
+            assumes: false,
         };
         // Which topic has an id first. What is wrong with it does not matter yet.
-        for Checked { topic, number, .. } in &checked.topics {
+        for (number, topic) in (0..).zip(&topics) {
             let Some(text) = &topic.text else { continue };
             let check = Check::new(topic.path.clone(), TopicRef::parse(text), &() as &dyn Sources);
             for (_, id) in check.names() {
-                checked.state.borrow_mut().set(BLOCK, &[&topic.root, id.as_str()], *number);
+                records.state.get_mut().set(BLOCK, &[&topic.root, id.as_str()], number);
             }
         }
         let mut blocks = 0;
-        let mut topics = core::mem::take(&mut checked.topics);
-        let mut before: Option<(&str, bool)> = None;
-        for Checked { topic, number, assumes, claims } in &mut topics {
-            let topic = &*topic;
+        let mut root = None;
+        for (number, topic) in (0..).zip(&topics) {
             let path = topic.given();
             let Some(text) = &topic.text else {
                 verifier.tell(unchecked(FindingCode::TopicUnchecked, path, Limits::TOPICS_BYTES, NO_ROOM));
                 continue;
             };
-            *assumes = match before {
-                Some((root, assumes)) if root == topic.root => assumes,
-                _ => {
-                    let reason = why_not(catalogue, verifier, &topic.root);
-                    if let Some((subject, why)) = reason {
-                        let found = unchecked(FindingCode::CitationsUnchecked, path.clone(), subject, why);
-                        verifier.tell(found);
-                    }
-                    reason.is_some()
+            if root.replace(&topic.root) != Some(&topic.root) {
+                let reason = why_not(catalogue, verifier, &topic.root);
+                records.root = &topic.root;
+                records.assumes = reason.is_some();
+                if let Some((subject, why)) = reason {
+                    verifier.tell(unchecked(FindingCode::CitationsUnchecked, path.clone(), subject, why));
                 }
-            };
-            before = Some((&topic.root, *assumes));
-            let records = Records { catalogue, topics: &checked, root: &topic.root, assumes: *assumes };
-            let mut check = Check::new(topic.path.clone(), TopicRef::parse(text), &records as &dyn Sources);
+            }
+            let check = Check::new(topic.path.clone(), TopicRef::parse(text), &records as &dyn Sources);
             blocks += check.blocks().count() as u64;
-            check.yield_to(&|id| records.is_taken(id, *number));
-            *claims = check.blocks().count() as u64;
-            for found in topic_findings(check, &|id| records.block(id).is_some(), &|_| false) {
+            let is_taken = |id: &str| records.block(id).is_some_and(|first| first < number);
+            for found in topic_findings(check, &|id| records.block(id).is_some(), &is_taken) {
                 verifier.tell(Finding { path: Some(path.clone()), ..found });
             }
         }
-        checked.topics = topics;
         verifier.count_blocks(blocks);
-        checked
-    }
-}
-
-impl CheckedTopics {
-    /// Claims from number `from` on, at most `max`. Costs time in proportion to the topics that have them.
-    #[must_use]
-    pub fn claims(&self, catalogue: &Catalogue, from: u64, max: usize) -> Vec<HandedClaim> {
-        let mut claims = Vec::new();
-        let mut first = 0;
-        for Checked { topic, number, assumes, claims: here } in &self.topics {
-            let start = first;
-            first += here;
-            let Some(text) = topic.text.as_ref().filter(|_| first > from && claims.len() < max) else { continue };
-            let records = Records { catalogue, topics: self, root: &topic.root, assumes: *assumes };
-            let mut check = Check::new(topic.path.clone(), TopicRef::parse(text), &records as &dyn Sources);
-            check.yield_to(&|id| records.is_taken(id, *number));
-            for (number, block) in (start..).zip(check.blocks()).filter(|(number, _)| *number >= from) {
-                if claims.len() == max {
-                    break;
-                }
-                claims.push(records.claim(number, topic.given(), &block));
-            }
-        }
-        claims
     }
 }
 
@@ -308,25 +219,23 @@ impl State {
 /// The records of the workspace at `root`, found by file and anchor. The anchors of a file are noted when it is first asked for.
 struct Records<'c> {
     catalogue: &'c Catalogue,
-    topics: &'c CheckedTopics,
+    bare: &'c [SourceId],
+    state: RefCell<State>,
     root: &'c str,
+    /// Which records there are is not known: links are taken for good.
     assumes: bool,
 }
 
 impl Records<'_> {
     /// The first topic with a block of that id.
     fn block(&self, id: &str) -> Option<u32> {
-        self.topics.state.borrow_mut().get(BLOCK, &[self.root, id])
+        self.state.borrow_mut().get(BLOCK, &[self.root, id])
     }
 
-    /// Whether a topic before that one has a block of that id.
-    fn is_taken(&self, id: &str, number: u32) -> bool {
-        self.block(id).is_some_and(|first| first < number)
-    }
-
-    fn find(&self, path: &str, anchor: &str) -> Option<Listed> {
+    /// The number of the record there.
+    fn find(&self, path: &str, anchor: &str) -> Option<u64> {
         let path = [self.root, path].concat();
-        let state = &mut *self.topics.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         let file = self.catalogue.file_number(&path)?;
         if state.set(NOTED, &[&path], file) {
             let mut from = 0;
@@ -339,46 +248,7 @@ impl Records<'_> {
                 }
             }
         }
-        let number = state.get(ANCHOR, &[&path, anchor])?;
-        self.catalogue.records(Selection::All, number.into(), 1).pop()
-    }
-
-    fn claim(&self, number: u64, path: String, block: &Block<'_, '_>) -> HandedClaim {
-        let mut seen = Met::default();
-        let (mut grounds, mut grounds_left_out) = (Vec::new(), 0);
-        for source in block.footnotes().flat_map(Footnote::sources) {
-            let evidence = source.evidence().filter(|_| !self.assumes);
-            let name = evidence.map_or(source.link().target().as_str(), SourceRef::as_str);
-            if !seen.insert(name) {
-                continue;
-            }
-            if grounds.len() == HandedClaim::GROUNDS_MAX {
-                grounds_left_out += 1;
-                continue;
-            }
-            grounds.push(Ground { name: name.to_owned(), found: evidence.and_then(|evidence| self.look_up(evidence)) });
-        }
-        HandedClaim {
-            number,
-            path,
-            line: block.paragraph().lump().line() as u64,
-            block: block.identity().as_str().to_owned(),
-            text: block.content(),
-            time: block.footnotes().find_map(Footnote::dated).map(str::to_owned),
-            grounds,
-            grounds_left_out,
-        }
-    }
-
-    /// The record that counts: of two with one id, that of the v2 archive.
-    fn look_up(&self, evidence: &SourceRef) -> Option<Listed> {
-        match evidence {
-            SourceRef::Record(id) => {
-                let (path, anchor) = (id.v2_path(), id.anchor());
-                self.find(&path, &anchor).or_else(|| self.find(&legacy_twin(&path)?, &anchor))
-            }
-            SourceRef::Turn(turn) => self.find(&turn.path(), &turn.anchor()),
-        }
+        state.get(ANCHOR, &[&path, anchor]).map(u64::from)
     }
 }
 
@@ -387,10 +257,11 @@ impl Sources for Records<'_> {
         if self.assumes {
             return Anything.record_at(path, anchor);
         }
-        if let Some(listed) = self.find(path, anchor) {
+        if let Some(number) = self.find(path, anchor) {
+            let listed = self.catalogue.records(Selection::All, number, 1).pop()?;
             return SourceId::parse(&listed.record.id).ok();
         }
-        let number = self.topics.state.borrow_mut().get(BARE, &[&[self.root, path].concat(), anchor])?;
-        self.topics.bare.get(number as usize).cloned()
+        let number = self.state.borrow_mut().get(BARE, &[&[self.root, path].concat(), anchor])?;
+        self.bare.get(number as usize).cloned()
     }
 }

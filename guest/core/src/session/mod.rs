@@ -10,7 +10,7 @@ mod topics;
 mod window;
 
 pub use crate::ids::WorkspaceId;
-pub use handed::{CheckedTopics, Ground, HandedClaim, HandedTopics};
+pub use handed::HandedTopics;
 pub use lines::LineWeights;
 pub use settings::{Backend, Caller, Expected, SettingError, Settings, VERIFIER_SETTINGS, verifier_limits};
 pub use topics::{core_not_a_topic, stale_view, topic_findings, unmended};

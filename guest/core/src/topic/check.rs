@@ -208,7 +208,9 @@ impl<'a> Check<'a> {
         locate(&self.topic, &mut faults);
         let comes_last = |fault: &Fault| fault.code == FaultCode::UnusedFootnote || !fault.code.is_strict();
         let at = self.faults.iter().position(comes_last).unwrap_or(self.faults.len());
-        self.faults.splice(at..at, faults);
+        let last = self.faults.split_off(at);
+        self.faults.extend(faults);
+        self.faults.extend(last);
     }
 }
 
