@@ -6,8 +6,7 @@ use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
 use crate::bindings::archive_view::{
-    FileClass, GuestArchive, ListedClaim, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile,
-    Voice,
+    FileClass, GuestArchive, ListedRecord, Obstacle, Origin, Selection, Summary, ViewSetting, ViewedFile, Voice,
 };
 use crate::bindings::types::{self, Finding, Problem};
 use crate::bindings::verifier::Verifier;

@@ -193,9 +193,10 @@ fn without_names(component: &[u8]) -> Option<Vec<u8>> {
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let length = bytes.iter().position(|byte| byte & 0x80 == 0)? + 1;
     let (written, rest) = bytes.split_at_checked(length)?;
-    let value = written.iter().rev().try_fold(0_usize, |value, byte| {
-        value.checked_mul(0x80)?.checked_add(usize::from(byte & 0x7f))
-    })?;
+    let value = written
+        .iter()
+        .rev()
+        .try_fold(0_usize, |value, byte| value.checked_mul(0x80)?.checked_add(usize::from(byte & 0x7f)))?;
     Some((value, rest))
 }
 
