@@ -2,15 +2,17 @@
 //!
 //! Its interface shows less than a row notes down: records without their text, completeness as findings. So a row's
 //! expectation is first cut down to what can be shown, and the text of each record is looked up in the input by the
-//! offsets that the verifier gives.
+//! offsets that the verifier gives. Of topics it shows what is wrong with them, and how many blocks are sound; what blocks say,
+//! where paragraphs end and what is searched is left to the engines `native` and `wasm`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recollex::archive_view::{Selection, Summary};
+use recollex::archive_view::{Origin, Selection, Summary};
 use recollex::types::{Finding, Severity, SourceRecord, Tier, Trust};
 use recollex::{Archive, Runtime, RuntimeOptions};
-use recollex_core::ids::{TurnRef, numbered_conversation};
+use recollex_core::ids::{TopicPath, TurnRef, numbered_conversation};
 use recollex_core::source::clean;
+use recollex_core::topic::FaultCode;
 use recollex_test_rows::{Input, Malformed, Outcome, is_archive_path};
 use serde_json::{Map, Value, json};
 
@@ -118,6 +120,28 @@ impl Verifier {
         Ok(Outcome::Shown(json!({"records": shown.collect::<Result<Vec<_>, RowError>>()?})))
     }
 
+    /// A workspace, handed over in two orders and in pieces: what is wrong with its topics.
+    fn check_topics(&self, input: &Input<'_>) -> Result<Outcome, RowError> {
+        let files = input.field("files")?;
+        let files: BTreeMap<&str, Vec<u8>> =
+            files.entries()?.map(|(path, content)| Ok((path, content.bytes()?))).collect::<Result<_, Malformed>>()?;
+        let whole = self.ask_of(Origin::Workspace, |archive| {
+            files.iter().try_for_each(|(path, bytes)| archive.push_bytes(path, bytes, true))
+        })?;
+        // Topics before the archives that they cite.
+        let reversed = self.ask_of(Origin::Workspace, |archive| {
+            files.iter().rev().try_for_each(|(path, bytes)| {
+                bytes.chunks(PIECE).try_for_each(|piece| archive.push_bytes(path, piece, false))?;
+                archive.push_bytes(path, &[], true)
+            })
+        })?;
+        let shown = show_topics(&whole);
+        if show_topics(&reversed) != shown {
+            return Err(RowError::Pieces { how: "the other way round", said: reversed.into(), whole: whole.into() });
+        }
+        Ok(Outcome::Shown(shown))
+    }
+
     /// What the verifier says of what `push` hands over.
     fn ask(&self, push: impl FnOnce(&mut Archive) -> Result<(), recollex::Error>) -> Result<Said, recollex::Error> {
         self.ask_of(Origin::Named, push)
@@ -148,7 +172,8 @@ impl Engine for Verifier {
         match file {
             "frames_parse" => self.parse_frames(&Input::new(input)).map_err(|error| error.to_string()),
             "legacy_parse" => self.read_legacy(&Input::new(input)).map_err(|error| error.to_string()),
-            _ => Ok(Outcome::not_here("not about reading archives, or not yet")),
+            "topics_parse" => self.check_topics(&Input::new(input)).map_err(|error| error.to_string()),
+            _ => Ok(Outcome::not_here("not about reading archives and topics")),
         }
     }
 
@@ -156,6 +181,7 @@ impl Engine for Verifier {
         match file {
             "frames_parse" => visible(input, expected).unwrap_or_else(|| expected.clone()),
             "legacy_parse" => visible_records(expected).unwrap_or_else(|| expected.clone()),
+            "topics_parse" => visible_topics(expected).unwrap_or_else(|| expected.clone()),
             _ => expected.clone(),
         }
     }
@@ -201,6 +227,65 @@ fn show_record(bytes: &[u8], record: &SourceRecord) -> Result<Value, RowError> {
         "principal": record.principal,
         "tier": record.tier.map(|tier| match tier { Tier::Owner => "owner", Tier::Paired => "paired" }),
     }))
+}
+
+/// What the verifier said of topics, in the shape that [`visible_topics`] cuts expectations down to.
+fn show_topics(said: &Said) -> Value {
+    let of_grammar = |finding: &&Finding| {
+        finding.code == "invalid-utf8" || FaultCode::ALL.iter().any(|code| code.as_str() == finding.code)
+    };
+    let in_topic = |finding: &Finding| TopicPath::parse(finding.path.as_deref()?).ok();
+    let found: Vec<(TopicPath, &Finding)> =
+        said.findings.iter().filter(of_grammar).filter_map(|finding| Some((in_topic(finding)?, finding))).collect();
+    // Findings are in the order of lines; who stops at the first fault meets those of definitions first, and definitions that
+    // nothing cites last.
+    let strict = found.iter().filter(|(_, finding)| finding.severity != Severity::Info);
+    let first = strict.min_by_key(|(path, finding)| (path, rank(&finding.code), finding.line));
+    let faults = found.iter().filter(|(_, finding)| finding.code != "invalid-utf8").map(|(path, finding)| {
+        json!({"path": path.as_str(), "code": finding.code, "line": finding.line, "subject": finding.subject})
+    });
+    json!({
+        "strict": first.map_or(json!("sound"), |(_, finding)| json!({"error": {"code": finding.code, "subject": finding.subject}})),
+        "blocks": said.summary.counts.blocks,
+        "faults": in_order(faults.collect()),
+    })
+}
+
+/// When a reader of a topic meets a fault.
+fn rank(code: &str) -> u8 {
+    match code {
+        "invalid-utf8" | "duplicate-footnote" | "invalid-time" | "missing-source-link" | "missing-source-label"
+        | "unresolved-source" => 0,
+        "unused-footnote" => 2,
+        _ => 1,
+    }
+}
+
+fn in_order(mut faults: Vec<Value>) -> Value {
+    faults.sort_by_cached_key(Value::to_string);
+    faults.into()
+}
+
+/// What of an expected outcome of `topics_parse` the verifier can show: the first fault of a strict reading, how many blocks are
+/// sound, and every fault where the row has them.
+fn visible_topics(expected: &Value) -> Option<Value> {
+    let units = expected["lenient"]["units"].as_array()?;
+    // The ids of a merged block share its place, those of an older one its text.
+    let block = |unit: &Value| match unit["evidence"].as_array() {
+        Some(evidence) if evidence.is_empty() => (unit["topic_path"].to_string(), unit["content"].to_string()),
+        _ => (unit["topic_path"].to_string(), unit["created_order"].to_string()),
+    };
+    let blocks: BTreeSet<(String, String)> = units.iter().map(block).collect();
+    let strict = expected["strict"].get("error").map_or(json!("sound"), |error| json!({"error": error}));
+    let mut shown = json!({"strict": strict, "blocks": blocks.len()});
+    if let Some(faults) = expected.get("faults") {
+        let mut faults = faults.as_array()?.clone();
+        for fault in &mut faults {
+            fault.as_object_mut()?.remove("column");
+        }
+        shown["faults"] = in_order(faults);
+    }
+    Some(shown)
 }
 
 /// What of an expected outcome of `legacy_parse` the verifier can show: the records that the index has events of, the first

@@ -265,3 +265,107 @@ impl Sources for Records<'_> {
         self.bare.get(number as usize).cloned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::ids::anchor_of;
+    use crate::source::{Counts, EntryKind, Given, MARKER};
+
+    /// What is said of these files, handed over in this order: code and path.
+    fn said(given: Given, limits: &Limits, files: &[(&str, &str)]) -> (Vec<(String, String)>, Counts) {
+        let mut verifier = Verifier::new(given, limits);
+        let mut catalogue = Catalogue::new(limits.records_max);
+        let mut topics = HandedTopics::new(limits);
+        for (path, text) in files {
+            let class = verifier.file(path, EntryKind::File);
+            catalogue.file(path, class);
+            if class == FileClass::Topic {
+                topics.open(path, verifier.within(path, class));
+            }
+            for piece in text.as_bytes().chunks(7) {
+                topics.push(piece);
+                verifier.push_bytes(piece, &mut |path, record| {
+                    catalogue.add(record);
+                    topics.record(path, record);
+                });
+            }
+            let outcome = verifier.end(&mut |path, record| {
+                catalogue.add(record);
+                topics.record(path, record);
+            });
+            catalogue.close(&outcome.expect("an open file"));
+            topics.close();
+        }
+        topics.check(&catalogue, &mut verifier);
+        let found = verifier.take_findings(usize::MAX).into_iter();
+        let shown = found.map(|one| (one.code.to_owned(), one.path.unwrap_or_default())).collect();
+        (shown, verifier.summary().counts)
+    }
+
+    fn archive() -> String {
+        let anchor = anchor_of(&Digest::of(b"p/t/m1"));
+        format!(
+            "{MARKER}\n\n<a id=\"{anchor}\"></a>\n<!-- source-id:p/t/m1 -->\n<!-- record-lines:1 -->\n[2026-01-01] user: said\n"
+        )
+    }
+
+    fn topic(id: &str, target: &str) -> String {
+        format!("# T\n\nA claim.[^e-1] ^{id}\n\n[^e-1]: Time: `2026`; Sources: [x]({target})\n")
+    }
+
+    fn place() -> String {
+        format!("../sources/p/_v2/t.md#{}", anchor_of(&Digest::of(b"p/t/m1")))
+    }
+
+    #[test]
+    fn topics_may_come_before_what_they_cite() {
+        let (archive, topic) = (archive(), topic("aaaa1111", &place()));
+        let files = [("topics/a.md", topic.as_str()), ("sources/p/_v2/t.md", &archive)];
+        let (found, counts) = said(Given::InWorkspace, &Limits::default(), &files);
+        assert_eq!((found, counts.blocks), (Vec::new(), Some(1)));
+        let without = said(Given::InWorkspace, &Limits::default(), &files[..1]);
+        assert_eq!(without.0, [("unresolved-source".to_owned(), "topics/a.md".to_owned())]);
+        assert_eq!(without.1.blocks, Some(0));
+    }
+
+    #[test]
+    fn two_workspaces_have_nothing_to_do_with_each_other() {
+        let (archive, good) = (archive(), topic("aaaa1111", &place()));
+        let files = [
+            ("w/one/topics/a.md", good.as_str()),
+            ("w/one/topics/b.md", &good),
+            ("w/two/topics/a.md", &good),
+            ("w/one/sources/p/_v2/t.md", &archive),
+            ("w/two/sources/p/_v2/u.md", ""),
+        ];
+        let (found, counts) = said(Given::InDirectory, &Limits::default(), &files);
+        let expected = [
+            ("empty-archive", "w/two/sources/p/_v2/u.md"),
+            ("duplicate-block-id", "w/one/topics/b.md"),
+            ("unresolved-source", "w/two/topics/a.md"),
+        ];
+        assert_eq!(found, expected.map(|(code, path)| (code.to_owned(), path.to_owned())));
+        assert_eq!(counts.blocks, Some(2));
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_said_once() {
+        let (archive, good) = (archive(), topic("aaaa1111", &place()));
+        let other = topic("bbbb2222", &place());
+        let alone = [("w/topics/a.md", good.as_str()), ("w/topics/b.md", &other)];
+        let (found, counts) = said(Given::InDirectory, &Limits::default(), &alone);
+        assert_eq!(found, [("citations-unchecked".to_owned(), "w/topics/a.md".to_owned())]);
+        assert_eq!(counts.blocks, Some(2));
+
+        let files = [("topics/a.md", good.as_str()), ("sources/p/_v2/t.md", &archive), ("topics/b.md", &other)];
+        let few = Limits { records_max: 0, ..Limits::default() };
+        assert_eq!(said(Given::InWorkspace, &few, &files).0, [("citations-unchecked".to_owned(), "topics/a.md".to_owned())]);
+        // Room for one of the two; what does not fit takes none away.
+        let small = Limits { topics_bytes: good.len() as u64, ..Limits::default() };
+        let (found, counts) = said(Given::InWorkspace, &small, &files);
+        assert_eq!(found, [("topic-unchecked".to_owned(), "topics/b.md".to_owned())]);
+        assert_eq!(counts.blocks, Some(1));
+    }
+}
