@@ -24,6 +24,8 @@ export interface Checking {
   check(path: string, file: File | null): Promise<Checked>;
   setAside(path: string, what: Obstacle): void;
   breakOff(path: string, why: string): void;
+  /** All files came: topics are checked. */
+  finish(): void;
   takeFindings(max: number): Finding[];
   files(from: number, max: number): ViewedFile[];
   voices(from: number, max: number): Voice[];

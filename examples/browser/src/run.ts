@@ -90,6 +90,8 @@ export class Run {
       done += 1;
     }
 
+    // What is wrong with topics depends on files that were not read.
+    if (!this.#stopped) await client.call("finish");
     const findings: Finding[] = [];
     for (;;) {
       const more = await client.call("takeFindings", FINDINGS);

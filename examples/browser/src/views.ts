@@ -78,11 +78,12 @@ export function overview(outcome: Outcome) {
     ["Archives", count(counts.sourceFiles)],
     ["Records", count(counts.frames + (counts.legacyRecords ?? 0n))],
     ["Topics", count(counts.topicFiles)],
+    ...(counts.blocks === undefined ? [] : [["Claims", count(counts.blocks)] satisfies [string, string]]),
     ["Read", bytes(counts.bytes), counted(counts.bytes, "byte")],
     ["Time", `${(outcome.milliseconds / 1000).toLocaleString("en", { maximumFractionDigits: 2 })} s`],
     ["Memory", bytes(outcome.memory)],
   ];
-  if (outcome.leftAlone > 0) figures.splice(3, 0, ["Files left alone", count(outcome.leftAlone)]);
+  if (outcome.leftAlone > 0) figures.splice(-3, 0, ["Files left alone", count(outcome.leftAlone)]);
   if (stopped) figures.push(["Files not finished", count(outcome.filesMissing)]);
   byId("figures", HTMLElement).replaceChildren(
     ...figures.map(([label, value, exactly]) =>

@@ -60,6 +60,7 @@ const checking: { [Name in keyof Checking]: (...args: Parameters<Checking[Name]>
   check,
   setAside: (path, what) => opened().setAside(path, what),
   breakOff: (path, why) => opened().breakOff(path, why),
+  finish: () => opened().finish(),
   takeFindings: (max) => opened().takeFindings(max),
   files: (from, max) => opened().files(from, max),
   voices: (from, max) => opened().voices(from, max),

@@ -202,6 +202,7 @@ export function assertAgrees(shown, said, path = (path) => path) {
   assert.equal(shown.figures["Archives"], number(counts.source_files));
   assert.equal(shown.figures["Records"], number(counts.frames + (counts.legacy_records ?? 0)));
   assert.equal(shown.figures["Topics"], number(counts.topic_files));
+  if (counts.blocks !== null) assert.equal(shown.figures["Claims"], number(counts.blocks));
   assert.equal(shown.figures["Read"], `${number(counts.bytes)} ${counts.bytes === 1 ? "byte" : "bytes"}`);
   const line = (finding) => JSON.stringify(Object.entries(finding).filter(([, value]) => value != null).sort());
   const expected = said.findings.map(({ line, ...finding }) => ({

@@ -147,6 +147,42 @@ test("the page", async (context) => {
     await tab.close();
   });
 
+  await context.test("topics: every fault with its line, and what is cited is looked for", async () => {
+    const faulty = join(directory, "faulty");
+    cpSync(workspace, faulty, { recursive: true });
+    const anchor = /<a id="(source-[0-9a-f]{16})">/.exec(readFileSync(repair, "utf8"))[1];
+    const place = `../sources/openprogram/_v2/repair.md#${anchor}`;
+    write(
+      join(faulty, "topics/good.md"),
+      `# Good\n\nA claim.[^e-1] ^good0001\n\nAnother, of [one](#^good0001).[^e-1] ^good0002\n\n[^e-1]: Time: \`2026\`; Sources: [x](${place})\n`,
+    );
+    write(
+      join(faulty, "topics/bad.md"),
+      `# Bad\n\nNo id.\n\nTwice.[^e-1] ^good0001\n\nTo [none](#^gone0000).[^e-2][^e-3] ^bad00001\n\n` +
+        `[^e-1]: Time: \`2026-02-30\`; Sources: [x](${place})\n[^e-2]: Time: \`2026\`; Sources: [x](${place.slice(0, -1)}g)\n\`\`\`\n`,
+    );
+    const tab = await open(browser);
+    await tab.page.setInputFiles("#folder", faulty);
+    const shown = await outcome(tab.page);
+    const said = verify(faulty);
+    const codes = new Set(said.findings.map(({ code }) => code));
+    for (const code of [
+      "missing-block-id",
+      "duplicate-block-id",
+      "invalid-time",
+      "unresolved-source",
+      "undefined-footnote",
+      "dangling-block-link",
+      "unclosed-fence",
+    ]) {
+      assert.ok(codes.has(code), `there is no ${code} in ${JSON.stringify(said.findings)}`);
+    }
+    // Whether a view is what topics make of it, the page does not ask: it would have to make them.
+    assertAgrees(shown, { ...said, findings: said.findings.filter(({ code }) => code !== "stale-view") });
+    assertQuiet(tab);
+    await tab.close();
+  });
+
   await context.test("files chosen by themselves, one of them no text at all", async () => {
     const alone = join(directory, "by itself");
     mkdirSync(alone);

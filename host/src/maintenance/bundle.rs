@@ -30,8 +30,9 @@ pub const FILES_MAX: usize = 1_000_000;
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
 /// What of the runtime directory belongs to memory. The rest are locks, journals and caches.
-pub const RUNTIME_FILES: [&str; 8] = [
+pub const RUNTIME_FILES: [&str; 9] = [
     "agent-history.jsonl",
+    "recollex-receipts.jsonl",
     "recollex.json",
     "runtime.json",
     "session-end.json",

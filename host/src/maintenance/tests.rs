@@ -82,6 +82,7 @@ fn a_restored_copy_is_the_workspace() {
         ("not-text.bin", b"\xff\0\xfe"),
         (".scriptorium/workspace-id", b"w-1\n"),
         (".scriptorium/runtime.json", b"{}"),
+        (".scriptorium/recollex-receipts.jsonl", b"{\"session\":\"s\",\"nodes\":[\"n1\"]}\n"),
         (".scriptorium/unknown.json", b"stays here"),
         (".scriptorium-recollex/files", b"RCLX"),
         (".git/config", b"[core]"),
@@ -105,7 +106,7 @@ fn a_restored_copy_is_the_workspace() {
     assert_eq!(contents(&copy), expected);
     // What is as it should be is not written again.
     let again = put_back(&copy, &bytes).unwrap();
-    assert!(again.is_done() && again.unchanged == 7);
+    assert!(again.is_done() && again.unchanged == 8);
 
     // Nothing else is left beside it, and it is not written over.
     assert_eq!(fs::read_dir(root.parent().unwrap()).unwrap().count(), 2);
