@@ -30,5 +30,6 @@ mod support;
 mod topic_input;
 mod topic_properties;
 mod update;
+mod upkeep;
 mod vectors;
 mod writing;

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -14,19 +14,24 @@ use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
 
-const SESSION: &str = "local_7";
+pub(crate) const SESSION: &str = "local_7";
 
 /// A conversation of six branches: a trunk of twelve turns, and five that leave it at different places.
-struct Conversation {
-    home: Home,
+pub(crate) struct Conversation {
+    pub(crate) home: Home,
     turns: Vec<String>,
 }
 
 impl Conversation {
-    fn new() -> Self {
+    /// Without a turn yet.
+    pub(crate) fn empty() -> Self {
         let conversation = Self { home: Home::new(), turns: Vec::new() };
         fs::create_dir_all(conversation.history()).unwrap();
-        let mut conversation = conversation;
+        conversation
+    }
+
+    fn new() -> Self {
+        let mut conversation = Self::empty();
         let mut last: Option<String> = None;
         for place in 0..12 {
             last = Some(conversation.say("t", place, last.as_deref()));
@@ -45,17 +50,22 @@ impl Conversation {
         self.home.path().join("sessions")
     }
 
-    fn history(&self) -> PathBuf {
+    pub(crate) fn history(&self) -> PathBuf {
         self.sessions().join(SESSION).join("history")
     }
 
-    /// Writes a node as the other program does.
     fn say(&mut self, branch: &str, place: usize, after: Option<&str>) -> String {
-        let (id, seq) = (format!("{branch}{place}"), self.turns.len());
-        let (role, letter) = if place % 2 == 0 { ("user", 'u') } else { ("llm", 'l') };
+        let text = format!("On branch {branch} the value number {place} is {}.", self.turns.len() * 7);
+        self.say_text(&format!("{branch}{place}"), place % 2 == 0, &text, after)
+    }
+
+    /// Writes a node as the other program does: what a person said, or the assistant.
+    pub(crate) fn say_text(&mut self, id: &str, is_person: bool, text: &str, after: Option<&str>) -> String {
+        let (id, seq) = (id.to_owned(), self.turns.len());
+        let (role, letter) = if is_person { ("user", 'u') } else { ("llm", 'l') };
         let node = json!({
             "id": id, "created_at": 1_700_000_000 + seq, "seq": seq, "role": role, "name": "", "input": null,
-            "output": format!("On branch {branch} the value number {place} is {}.", seq * 7),
+            "output": text,
             "caller": null, "predecessor": after, "reads": [], "metadata": {"kept": [1, 2.50]},
         });
         fs::write(self.history().join(format!("{seq:04}-{letter}-{id}.json")), node.to_string()).unwrap();
@@ -63,19 +73,13 @@ impl Conversation {
         id
     }
 
-    fn command(&self, server: &str, arguments: &[&str]) -> std::process::Command {
-        let mut command = self.home.command(arguments);
-        command
-            .env("RECOLLEX_SESSIONS", self.sessions())
-            .env("RECOLLEX_WRITER_PROVIDER", "openai")
-            .env("RECOLLEX_WRITER_MODEL", "scripted-1")
-            .env("RECOLLEX_WRITER_BASE_URL", format!("{server}/v1"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+    fn command(&self, server: &str, arguments: &[&str]) -> Command {
+        let mut command = with_model(self.home.command(arguments), server);
+        command.env("RECOLLEX_SESSIONS", self.sessions()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    fn run(&self, server: &str, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, server: &str, arguments: &[&str]) -> Ran {
         Ran::of(&self.command(server, arguments).output().unwrap())
     }
 
@@ -127,17 +131,33 @@ impl Conversation {
     }
 }
 
-const FORCED: [&str; 6] = ["turns", "write", "--session", SESSION, "--force", "--json"];
+/// A command whose writer is at this server.
+pub(crate) fn with_model(mut command: Command, server: &str) -> Command {
+    command
+        .env("RECOLLEX_WRITER_PROVIDER", "openai")
+        .env("RECOLLEX_WRITER_MODEL", "scripted-1")
+        .env("RECOLLEX_WRITER_BASE_URL", format!("{server}/v1"));
+    command
+}
 
-/// The turns that a request is about, as they stand in it.
-fn offered(request: &Received) -> Vec<(String, String)> {
+pub(crate) const FORCED: [&str; 6] = ["turns", "write", "--session", SESSION, "--force", "--json"];
+
+/// What the first message of this author says in a request, or the last.
+pub(crate) fn said(request: &Received, role: &str, is_last: bool) -> String {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
-    let user = messages.iter().find(|message| message["role"] == "user").cloned().unwrap_or_default();
-    let text = match &user["content"] {
-        Value::String(text) => text.clone(),
-        parts => parts.as_array().unwrap().iter().filter_map(|part| part["text"].as_str()).collect(),
-    };
+    let mut of_role = messages.iter().filter(|message| message["role"] == role);
+    let found = if is_last { of_role.next_back() } else { of_role.next() };
+    match found.map(|message| &message["content"]) {
+        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Some(Value::String(text)) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+/// The turns that a request is about, as they stand in it.
+pub(crate) fn offered(request: &Received) -> Vec<(String, String)> {
+    let text = said(request, "user", false);
     let turns = text.rsplit("# Turns to be written").next().unwrap_or_default().to_owned();
     turns
         .lines()
@@ -147,7 +167,7 @@ fn offered(request: &Received) -> Vec<(String, String)> {
 }
 
 /// A record for each of these turns.
-fn changes(turns: &[(String, String)]) -> Value {
+pub(crate) fn changes(turns: &[(String, String)]) -> Value {
     let create = |(reference, content): &(String, String)| {
         json!({"op": "create", "content": content, "time": null, "source_refs": [reference],
                "destination": {"topic_path": "topics/values.md", "headings": ["Values"], "position": "end"}})
@@ -156,7 +176,7 @@ fn changes(turns: &[(String, String)]) -> Value {
 }
 
 /// What a diligent model does: writes every turn it is offered.
-fn diligent(request: &Received) -> Step {
+pub(crate) fn diligent(request: &Received) -> Step {
     let turns = offered(request);
     openai::calls(&[("c1", "submit_changes", changes(&turns))])
 }
@@ -365,7 +385,7 @@ fn failures_have_their_codes_and_mark_nothing() {
     conversation.is_whole(&server.url());
 }
 
-fn nodes(history: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn nodes(history: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(history)
         .unwrap()
         .map(|entry| entry.unwrap().path())
