@@ -250,7 +250,7 @@ fn rejected(passed_over: Option<&Unusable>, kept: &Result<(), Unusable>, first: 
 fn misfit(error: &wasmtime::Error, world: World) -> Error {
     Error::Version {
         wanted: format!("does not match: {error:#}"),
-        offered: format!("has the world `{}` around {}", world.name, world.export),
+        offered: format!("has the world `{}` around {}", world.name, world.exports.join(", ")),
     }
 }
 

@@ -14,8 +14,8 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     pub name: &'static str,
-    /// The interface that a component must export to be of use.
-    pub export: &'static str,
+    /// The interfaces that a component must export to be of use.
+    pub exports: &'static [&'static str],
     /// The interfaces that a component may import.
     pub imports: &'static [&'static str],
 }
@@ -23,7 +23,7 @@ pub(crate) struct World {
 /// World `memory` of `wit/worlds.wit`.
 pub(crate) const MEMORY: World = World {
     name: "memory",
-    export: "recollex:memory/workspace@0.1.0",
+    exports: &["recollex:memory/workspace@0.1.0", "recollex:memory/turns@0.1.0"],
     imports: &[
         "wasi:clocks/wall-clock@0.2.12",
         "wasi:random/random@0.2.12",
@@ -36,8 +36,11 @@ pub(crate) const MEMORY: World = World {
 };
 
 /// World `verifier` of `wit/worlds.wit`. Types are all that it may import.
-pub(crate) const VERIFIER: World =
-    World { name: "verifier", export: "recollex:memory/archive-view@0.1.0", imports: &["recollex:memory/types@0.1.0"] };
+pub(crate) const VERIFIER: World = World {
+    name: "verifier",
+    exports: &["recollex:memory/archive-view@0.1.0"],
+    imports: &["recollex:memory/types@0.1.0"],
+};
 
 impl World {
     /// Compares the component's imports and exports with this world.
@@ -47,13 +50,16 @@ impl World {
     pub fn check(&self, engine: &Engine, component: &Component) -> Result<(), Error> {
         let ty = component.component_type();
         let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
-        if !exports.iter().any(|name| fits(name, self.export)) {
-            let close: Vec<&str> = exports.iter().copied().filter(|name| same_interface(name, self.export)).collect();
+        for wanted in self.exports {
+            if exports.iter().any(|name| fits(name, wanted)) {
+                continue;
+            }
+            let close: Vec<&str> = exports.iter().copied().filter(|name| same_interface(name, wanted)).collect();
             let has = if close.is_empty() { exports } else { close };
             let has = if has.is_empty() { "nothing".to_owned() } else { has.join(", ") };
             return Err(Error::Version {
                 wanted: format!("exports {has}"),
-                offered: format!("runs what exports {}", self.export),
+                offered: format!("runs what exports {wanted}"),
             });
         }
         for (name, item) in ty.imports(engine) {
@@ -155,28 +161,34 @@ mod tests {
         })
     }
 
-    /// A component with these imports that exports an empty interface of this name.
-    fn component(imports: &str, export: &str) -> String {
-        format!(r#"(component {imports} (instance $empty) (export "{export}" (instance $empty)))"#)
+    /// A component with these imports that exports empty interfaces of these names.
+    fn component(imports: &str, exports: &[&str]) -> String {
+        let export = |name: &&str| format!(r#"(export "{name}" (instance $empty))"#);
+        let exports: String = exports.iter().map(export).collect();
+        format!("(component {imports} (instance $empty) {exports})")
     }
 
     #[test]
     fn a_component_must_export_what_it_is_for() {
         let offered = || "runs what exports recollex:memory/workspace@0.1.0".to_owned();
         assert_eq!(check(MEMORY, "(component)"), Err(("exports nothing".to_owned(), offered())));
-        let of = |export: &str| check(MEMORY, &component("", export));
-        assert_eq!(of("other:thing/here@0.1.0"), Err(("exports other:thing/here@0.1.0".to_owned(), offered())));
+        let turns = "recollex:memory/turns@0.1.0";
+        let of = |export: &str| check(MEMORY, &component("", &[turns, export]));
+        assert_eq!(of("other:thing/here@0.1.0"), Err((format!("exports {turns}, other:thing/here@0.1.0"), offered())));
         let other = "recollex:memory/workspace@0.2.0";
         assert_eq!(of(other), Err((format!("exports {other}"), offered())));
         assert_eq!(of("recollex:memory/workspace@0.1.0"), Ok(()));
         assert_eq!(of("recollex:memory/workspace@0.1.9"), Ok(()));
+        let workspace = "recollex:memory/workspace@0.1.0";
+        let without = check(MEMORY, &component("", &[workspace]));
+        assert_eq!(without, Err((format!("exports {workspace}"), format!("runs what exports {turns}"))));
     }
 
     #[test]
     fn a_component_may_import_only_what_there_is() {
         let of = |import: &str| {
             let import = format!(r#"(import "{import}" (instance (export "f" (func))))"#);
-            check(MEMORY, &component(&import, MEMORY.export))
+            check(MEMORY, &component(&import, MEMORY.exports))
         };
         assert_eq!(of("recollex:memory/store@0.1.0"), Ok(()));
         assert_eq!(of("recollex:memory/store@0.1.4"), Ok(()));
@@ -194,14 +206,14 @@ mod tests {
     fn a_verifier_may_import_types_and_nothing_that_can_be_called() {
         let of = |item: &str| {
             let import = format!(r#"(import "recollex:memory/types@0.1.0" (instance {item}))"#);
-            check(VERIFIER, &component(&import, VERIFIER.export))
+            check(VERIFIER, &component(&import, VERIFIER.exports))
         };
         assert_eq!(of(""), Ok(()));
         assert_eq!(of(r#"(type $tier (enum "owner" "paired")) (export "tier" (type (eq $tier)))"#), Ok(()));
         let (wanted, offered) = of(r#"(export "now" (func))"#).expect_err("a function");
         assert!(wanted.contains("`now`") && offered.contains("no function"), "{wanted}; {offered}");
         let import = r#"(import "recollex:memory/log@0.1.0" (instance (export "write" (func))))"#;
-        let (wanted, _) = check(VERIFIER, &component(import, VERIFIER.export)).expect_err("another interface");
+        let (wanted, _) = check(VERIFIER, &component(import, VERIFIER.exports)).expect_err("another interface");
         assert_eq!(wanted, "imports recollex:memory/log@0.1.0");
     }
 
@@ -227,7 +239,7 @@ mod tests {
         };
         for world in [MEMORY, VERIFIER] {
             let body = body(world.name);
-            assert_eq!(listed(&body, "export"), [world.export]);
+            assert_eq!(listed(&body, "export"), world.exports);
             let mut imports = listed(&body, "import");
             // Comes with every interface that uses it.
             imports.push(format!("recollex:memory/types@{version}"));

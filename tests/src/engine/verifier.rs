@@ -254,7 +254,11 @@ fn show_topics(said: &Said) -> Value {
 /// When a reader of a topic meets a fault.
 fn rank(code: &str) -> u8 {
     match code {
-        "invalid-utf8" | "duplicate-footnote" | "invalid-time" | "missing-source-link" | "missing-source-label"
+        "invalid-utf8"
+        | "duplicate-footnote"
+        | "invalid-time"
+        | "missing-source-link"
+        | "missing-source-label"
         | "unresolved-source" => 0,
         "unused-footnote" => 2,
         _ => 1,

@@ -361,7 +361,10 @@ mod tests {
 
         let files = [("topics/a.md", good.as_str()), ("sources/p/_v2/t.md", &archive), ("topics/b.md", &other)];
         let few = Limits { records_max: 0, ..Limits::default() };
-        assert_eq!(said(Given::InWorkspace, &few, &files).0, [("citations-unchecked".to_owned(), "topics/a.md".to_owned())]);
+        assert_eq!(
+            said(Given::InWorkspace, &few, &files).0,
+            [("citations-unchecked".to_owned(), "topics/a.md".to_owned())]
+        );
         // Room for one of the two; what does not fit takes none away.
         let small = Limits { topics_bytes: good.len() as u64, ..Limits::default() };
         let (found, counts) = said(Given::InWorkspace, &small, &files);
