@@ -352,6 +352,7 @@ NO_QUERY = {
     "path-prefix": None,
     "from": None,
     "to": None,
+    "reader": None,
     "explain": False,
     "method": "words",
 }

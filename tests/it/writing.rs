@@ -289,7 +289,7 @@ fn killed_at_every_stage_it_goes_on_where_it_was() {
     assert!(conversation.home.workspace().join("sources/openprogram/_v2").join(format!("{SESSION}.md")).exists());
     stalled.store(false, Ordering::SeqCst);
     // From then on at ever later moments: behind the answer, while topics are committed, while nodes are marked.
-    let mut wait = Duration::from_millis(20);
+    let mut wait = Duration::from_millis(2);
     let mut killed = 0;
     let mut is_done = false;
     while !is_done && killed < 400 {
@@ -300,7 +300,7 @@ fn killed_at_every_stage_it_goes_on_where_it_was() {
         is_done = child.after(wait);
         killed += usize::from(!is_done);
         wait =
-            if wait > Duration::from_millis(1500) { Duration::from_secs(60) } else { wait + Duration::from_millis(29) };
+            if wait > Duration::from_millis(1500) { Duration::from_secs(60) } else { wait + Duration::from_millis(9) };
     }
     assert!(is_done && killed > 3, "killed {killed} times");
     conversation.write(&server.url()).exits(0);

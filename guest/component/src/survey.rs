@@ -379,10 +379,10 @@ impl Survey {
             }
             // One that is not UTF-8 was told of as a file.
             let Some(text) = topics.read(path)? else { continue };
-            let check = Check::new(path.clone(), TopicRef::parse(text), &archives);
+            let mut check = Check::new(path.clone(), TopicRef::parse(text), &archives);
             archives.check()?;
             let is_block = |id: &str| !topics.table.topics_of(id).is_empty();
-            findings.extend(topic_findings(check, &is_block, &loses));
+            findings.extend(topic_findings(&mut check, &is_block, &loses));
         }
         let is_core_wanted = self.prefix.is_empty() || self.prefix == CORE_FILE;
         let has_topic = topics.paths().any(|path| path.as_str() == CORE_TOPIC);

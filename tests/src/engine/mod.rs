@@ -27,6 +27,11 @@ pub trait Engine {
     fn view(&self, _file: &str, _input: &Value, expected: &Value) -> Value {
         expected.clone()
     }
+
+    /// Whether [`Engine::view`] leaves something of a row out: then what a decision changes may be out of this engine's sight.
+    fn shows_less(&self) -> bool {
+        false
+    }
 }
 
 /// The engines, as the command line names them.

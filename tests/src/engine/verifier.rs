@@ -168,6 +168,10 @@ impl Verifier {
 }
 
 impl Engine for Verifier {
+    fn shows_less(&self) -> bool {
+        true
+    }
+
     fn observe(&mut self, file: &str, input: &Value) -> Result<Outcome, String> {
         match file {
             "frames_parse" => self.parse_frames(&Input::new(input)).map_err(|error| error.to_string()),

@@ -155,12 +155,12 @@ impl HandedTopics {
                     verifier.tell(unchecked(FindingCode::CitationsUnchecked, path.clone(), subject, why));
                 }
             }
-            let check = Check::new(topic.path.clone(), TopicRef::parse(text), &records as &dyn Sources);
-            blocks += check.blocks().count() as u64;
+            let mut check = Check::new(topic.path.clone(), TopicRef::parse(text), &records as &dyn Sources);
             let is_taken = |id: &str| records.block(id).is_some_and(|first| first < number);
-            for found in topic_findings(check, &|id| records.block(id).is_some(), &is_taken) {
+            for found in topic_findings(&mut check, &|id| records.block(id).is_some(), &is_taken) {
                 verifier.tell(Finding { path: Some(path.clone()), ..found });
             }
+            blocks += check.blocks().count() as u64;
         }
         verifier.count_blocks(blocks);
     }

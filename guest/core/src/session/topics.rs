@@ -9,10 +9,11 @@ use crate::topic::{Check, Fault, ascending};
 use crate::views::{CORE_FILE, CORE_TOPIC};
 
 /// What is wrong with a topic: what a strict reading refuses is a warning, for no evidence is out of reach by it, and the rest is
-/// worth knowing. `is_block` says whether any topic has a block of that id, and `taken` whether a topic that comes before has.
+/// worth knowing. `is_block` says whether any topic has a block of that id, and `taken` whether a topic that comes before has: to that the
+/// topic yields.
 #[must_use]
 pub fn topic_findings(
-    mut check: Check<'_>,
+    check: &mut Check<'_>,
     is_block: &dyn Fn(&str) -> bool,
     taken: &dyn Fn(&str) -> bool,
 ) -> Vec<Finding> {
@@ -114,7 +115,7 @@ mod tests {
     fn faults_are_told_with_their_lines() {
         let text = "# A\n\nA claim with [b](b.md#^gone0000).[^e-1] ^aaaa1111\n\nNothing rests on this.\n\n[^e-1]: Time: `2026`; Sources: [x](p/t/1)\n```\n";
         let path = TopicPath::parse("topics/a.md").expect("a topic");
-        let found = topic_findings(Check::new(path, TopicRef::parse(text), &()), &|_| false, &|_| false);
+        let found = topic_findings(&mut Check::new(path, TopicRef::parse(text), &()), &|_| false, &|_| false);
         let told: Vec<_> = found.iter().map(|one| (one.code, one.line, one.severity)).collect();
         let expected = [
             ("dangling-block-link", Some(3), Severity::Warning),
