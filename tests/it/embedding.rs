@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use crate::home::{Home, Ran};
 use crate::support::python_with;
 
+/// What the server does with a request.
+type Answers = fn(&Received) -> Step;
+
 /// Words that mean the same, a dimension each.
 const CLASSES: [&[&str]; 3] = [&["car", "automobile"], &["soup", "broth"], &["rent", "tenancy"]];
 
@@ -66,12 +69,12 @@ fn for_query(request: &Received, other: impl FnOnce() -> Step) -> Step {
 /// A server whose answers a test can change.
 struct Model {
     server: Server,
-    step: Arc<Mutex<fn(&Received) -> Step>>,
+    step: Arc<Mutex<Answers>>,
 }
 
 impl Model {
     fn start() -> Self {
-        let step: Arc<Mutex<fn(&Received) -> Step>> = Arc::new(Mutex::new(embedded));
+        let step: Arc<Mutex<Answers>> = Arc::new(Mutex::new(embedded));
         let server = Server::answering({
             let step = Arc::clone(&step);
             move |request| (step.lock().unwrap())(request)
@@ -249,7 +252,7 @@ fn a_model_that_fails_is_an_error_or_leaves_the_words() {
     assert_eq!(told, (&json!("MODEL_AUTHENTICATION"), &json!("embedding-failed")));
 
     // The query has a vector, and nothing else gets one.
-    let passages: [(fn(&Received) -> Step, &str); 3] = [
+    let passages: [(Answers, &str); 3] = [
         (|asked| for_query(asked, || openai::error(500, "oops", "no")), "embedding-failed"),
         (|asked| for_query(asked, || openai::vectors(&[vec![1.0; 3]])), "embedding-failed"),
         (|asked| for_query(asked, || openai::vectors(&vec![vec![1.0; 5]; 4])), "unusable-vectors"),

@@ -56,7 +56,7 @@ impl Conversation {
 
     fn say(&mut self, branch: &str, place: usize, after: Option<&str>) -> String {
         let text = format!("On branch {branch} the value number {place} is {}.", self.turns.len() * 7);
-        self.say_text(&format!("{branch}{place}"), place % 2 == 0, &text, after)
+        self.say_text(&format!("{branch}{place}"), place.is_multiple_of(2), &text, after)
     }
 
     /// Writes a node as the other program does: what a person said, or the assistant.
