@@ -9,7 +9,7 @@ use recollex_core::digest::{Digest, FileHasher};
 use recollex_core::ids::{Revision, RevisionBuilder, TopicPath};
 use recollex_core::session::{core_not_a_topic, stale_view, topic_findings, unmended};
 use recollex_core::source::{EntryKind, FileOutcome, Finding, Given, Limits, Severity, Summary, Verifier};
-use recollex_core::table::{FILE_TABLE, FileState, FileTable};
+use recollex_core::table::{FILE_TABLE, FileState, FileTable, KnownBlock};
 use recollex_core::topic::{Check, TopicRef};
 use recollex_core::views::{CORE_FILE, CORE_TOPIC, hand_core_fault};
 
@@ -372,7 +372,8 @@ impl Survey {
         for path in topics.paths().filter(|path| is_below(path)) {
             let loses = |id: &str| shared.get(id).is_some_and(|first| first < path);
             let entry = topics.table.entry(path);
-            blocks += entry.as_ref().map_or(0, |entry| entry.blocks().filter(|block| block.is_sound()).count() as u64);
+            let counts = |block: &KnownBlock<'_, '_>| block.is_sound() && !block.ids().any(loses);
+            blocks += entry.as_ref().map_or(0, |entry| entry.blocks().filter(counts).count() as u64);
             let is_sound = entry.is_some_and(|entry| entry.is_sound() && !entry.ids().any(loses));
             if is_sound && self.depth != Depth::Everything {
                 continue;
