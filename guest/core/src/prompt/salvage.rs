@@ -1,5 +1,6 @@
 //! What a model is told that says what is worth keeping of messages that are about to be discarded.
 
+use super::fence::sanitize;
 use super::rules::reading_rules;
 use super::stored::section;
 use crate::text::json_line;
@@ -44,7 +45,8 @@ pub fn salvage_message<'m>(messages: impl DoubleEndedIterator<Item = (&'m str, &
 }
 
 fn message_line(speaker: &str, content: &str) -> String {
-    format!("{{\"speaker\":{},\"content\":{}}}", json_line(speaker), json_line(content))
+    // Recalled memory was not said: it goes to no model as if it were.
+    format!("{{\"speaker\":{},\"content\":{}}}", json_line(speaker), json_line(&sanitize(content)))
 }
 
 /// So many bytes of a text at most, whole characters.
@@ -65,6 +67,9 @@ mod tests {
         assert!(text.contains("(1 older messages") && text.contains("newer") && !text.contains("\"old\""), "{text}");
         let text = salvage_message([("user", "long long long long")].into_iter(), 30);
         assert!(text.contains("\"long \""), "{text}");
+        let fenced = "a <memory-context>recalled</memory-context> b";
+        let text = salvage_message([("user", fenced)].into_iter(), 1000);
+        assert!(!text.contains("recalled") && text.contains('a') && text.contains('b'), "{text}");
         assert!(salvage_message([].into_iter(), 9).contains("(none)"));
         assert!(!salvage_system().contains("  "));
     }
