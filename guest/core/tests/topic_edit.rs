@@ -339,7 +339,8 @@ fn said(text: &str) -> Vec<String> {
     let mut said = Vec::new();
     for item in Items::new(text) {
         match item {
-            Item::Paragraph(paragraph) => said.push(paragraph.prose()),
+            // A link that follows an id without a space is no part of it.
+            Item::Paragraph(paragraph) => said.push(paragraph.prose().replace('[', " [")),
             Item::Fence(fence) => said.push(fence.lump().text().as_str().to_owned()),
             Item::Comment(comment) => said.push(comment.text().as_str().to_owned()),
             Item::Definition(definition) => {
