@@ -16,7 +16,7 @@ use std::thread;
 use crate::observer::{Level, Observer};
 use crate::store::{
     About, Area, ByteChunk, Change, CommitError, Committed, Edit, Entry, Guard, Page, Stamp, Store, StoreError,
-    TextChunk, Trouble,
+    TextChunk, Trouble, Watch,
 };
 
 /// Who commits where git knows nobody.
@@ -385,6 +385,10 @@ fn message(about: &About) -> String {
 }
 
 impl Store for Recorded {
+    fn watch(&self) -> Option<Box<dyn Watch>> {
+        self.store.watch()
+    }
+
     fn generation(&self) -> Result<u64, StoreError> {
         self.store.generation()
     }

@@ -135,6 +135,18 @@ pub struct Session {
     options: OpenOptions,
     canceller: Canceller,
     live: Option<Live>,
+    watched: Watched,
+}
+
+/// What a session knows of changes to the files. The first search looks at all of them in any case, and may be the only one.
+enum Watched {
+    /// Nothing was searched yet.
+    NotYet,
+    /// The next search begins to watch.
+    Next,
+    By(Box<dyn store::Watch>),
+    /// The store cannot tell.
+    Never,
 }
 
 /// An instance of the component with the workspace open in it.
@@ -165,7 +177,8 @@ impl Session {
     /// As [`Session::open`].
     pub fn over(runtime: &Runtime, medium: Medium, options: OpenOptions) -> Result<Self, Error> {
         let canceller = Canceller::default();
-        let mut session = Self { runtime: runtime.clone(), medium, options, canceller, live: None };
+        let mut session =
+            Self { runtime: runtime.clone(), medium, options, canceller, live: None, watched: Watched::NotYet };
         session.live = Some(session.start()?);
         Ok(session)
     }
@@ -302,7 +315,11 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn search(&mut self, query: &Query) -> Result<Answer, Error> {
-        self.call(|guest, store, session| guest.call_search(store, session, query))
+        let noted = self.noted();
+        self.call(|guest, store, session| {
+            note(&guest, store, session, noted)?;
+            guest.call_search(store, session, query)
+        })
     }
 
     /// What a turn is told of memory, in a fence for its prompt. Memory that is off or broken is an error, one that is empty
@@ -311,7 +328,11 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn recall(&mut self, query: &RecallQuery) -> Result<Recollection, Error> {
-        self.call(|guest, store, session| guest.call_recall(store, session, query))
+        let noted = self.noted();
+        self.call(|guest, store, session| {
+            note(&guest, store, session, noted)?;
+            guest.call_recall(store, session, query)
+        })
     }
 
     /// Reads a file (its path) or a record (its id, or `path#anchor`) from line `from_line` on, at most `max_lines` (0:
@@ -438,6 +459,25 @@ impl Session {
         Arc::clone(&self.options.observer)
     }
 
+    /// What there is to say of changes before a search; none: nothing.
+    fn noted(&mut self) -> Option<Option<Vec<String>>> {
+        match &mut self.watched {
+            Watched::By(watch) => return Some(watch.changes()),
+            Watched::NotYet => self.watched = Watched::Next,
+            Watched::Next => match self.medium.store.watch() {
+                Some(mut watch) => {
+                    // From here on changes are seen, so that the listing which this search makes is one to go on from.
+                    let changes = watch.changes();
+                    self.watched = Watched::By(watch);
+                    return Some(changes);
+                }
+                None => self.watched = Watched::Never,
+            },
+            Watched::Never => {}
+        }
+        None
+    }
+
     /// Something of the component's that a call has just handed out.
     pub(crate) fn underway(&self, handle: ResourceAny) -> Result<Underway, Error> {
         // The call went well, so the instance is there.
@@ -507,6 +547,16 @@ impl Session {
         })?;
         Ok(Live { store, world, session: session?, dropped: Dropped::default() })
     }
+}
+
+/// Says what may have changed, right before a search.
+fn note(
+    guest: &GuestSession<'_>,
+    store: &mut Store<Host>,
+    session: ResourceAny,
+    noted: Option<Option<Vec<String>>>,
+) -> wasmtime::Result<()> {
+    noted.map_or(Ok(()), |paths| guest.call_note_changes(store, session, paths.as_deref()))
 }
 
 impl fmt::Debug for Session {

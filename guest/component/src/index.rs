@@ -23,6 +23,7 @@ use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::store::{Area, Entry, Kind as FileKind, Stamp, StoreError};
 use crate::cache;
 use crate::convert;
+use crate::listing::{Listing, Look, Noted, order};
 use crate::session;
 use crate::tree::{self, Piece, Reader};
 
@@ -32,7 +33,13 @@ const UNSAVED_DOCUMENTS: u32 = 12 << 10;
 
 /// The index of a session, once it has been needed.
 #[derive(Clone, Default)]
-pub(crate) struct Shelf(Rc<RefCell<Option<Held>>>);
+pub(crate) struct Shelf(Rc<RefCell<Shelved>>);
+
+#[derive(Default)]
+struct Shelved {
+    held: Option<Held>,
+    noted: Noted,
+}
 
 /// An index at hand.
 struct Held {
@@ -50,27 +57,8 @@ struct Held {
     view: Option<(search::View, Audience)>,
     /// What is wrong with files, by path: the version, and the findings.
     faults: BTreeMap<String, (String, Vec<Finding>)>,
-    /// The files that the index was last found to be up to date with, if no file had to be read for that.
-    settled: Option<Settled>,
-}
-
-/// Files of which nothing has to be found out, while they are listed as they were.
-struct Settled {
-    entries: Vec<Entry>,
-    /// What is wrong with them, with the path of the entry.
-    findings: Vec<(String, Finding)>,
-}
-
-/// Whether two listings are of the same files in the same versions, as far as stamps can tell.
-fn is_same(before: &[Entry], now: &[Entry]) -> bool {
-    let same = |(before, now): (&Entry, &Entry)| {
-        before.stamp.token == now.stamp.token
-            && before.stamp.size == now.stamp.size
-            && !now.stamp.racy
-            && before.kind == now.kind
-            && before.path == now.path
-    };
-    before.len() == now.len() && before.iter().zip(now).all(same)
+    /// The files that the index was last brought up to date with; none: it may have lost some since.
+    listing: Option<Listing>,
 }
 
 /// What decides how records are indexed.
@@ -84,6 +72,16 @@ fn stamp(name: &str) -> Option<Stamp> {
 }
 
 impl Shelf {
+    /// What a host that watches says: see `note-changes` in the contract.
+    pub(crate) fn note(&self, paths: Option<Vec<String>>) {
+        self.0.borrow_mut().noted.note(paths);
+    }
+
+    /// From now on files are looked at, whatever was said of them.
+    pub(crate) fn end_note(&self) {
+        self.0.borrow_mut().noted.end();
+    }
+
     /// Answers a query among the files that the caller sees, and says why the answer may be incomplete. A file that changes
     /// while it is read is an error, or on the `last` try a finding.
     pub(crate) fn search(
@@ -93,10 +91,10 @@ impl Shelf {
         query: &Query,
         last: bool,
     ) -> Result<Ranked, wit::Error> {
-        let mut shelf = self.0.borrow_mut();
-        let held = Held::at_hand(&mut shelf, settings);
+        let shelf = &mut *self.0.borrow_mut();
+        let (held, noted) = shelf.at_hand(settings);
         loop {
-            let findings = held.update(settings, audience, last)?;
+            let findings = held.update(settings, audience, noted, last)?;
             held.save();
             // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
             if let Some((ranking, documents)) = held.rank(settings, audience, query) {
@@ -114,10 +112,10 @@ impl Shelf {
         manner: &[u8],
         last: bool,
     ) -> Result<Candidates, wit::Error> {
-        let mut shelf = self.0.borrow_mut();
-        let held = Held::at_hand(&mut shelf, settings);
+        let shelf = &mut *self.0.borrow_mut();
+        let (held, noted) = shelf.at_hand(settings);
         loop {
-            let findings = held.update(settings, audience, last)?;
+            let findings = held.update(settings, audience, noted, last)?;
             held.save();
             let documents = held.see(settings, audience).documents();
             let found = held.seen(|index, view| index.candidates(Some(query), view, manner));
@@ -154,7 +152,7 @@ impl Shelf {
     /// Something of the index as it was left. An error that is worth another try: it is not there any more.
     fn with<T>(&self, get: impl FnOnce(&mut Held) -> Option<T>) -> Result<T, wit::Error> {
         let mut shelf = self.0.borrow_mut();
-        let found = shelf.as_mut().and_then(get);
+        let found = shelf.held.as_mut().and_then(get);
         found.ok_or_else(|| convert::store_error(StoreError::Changed, None))
     }
 
@@ -165,9 +163,9 @@ impl Shelf {
         audience: &Audience,
         last: bool,
     ) -> Result<(u32, Vec<Finding>), wit::Error> {
-        let mut shelf = self.0.borrow_mut();
-        let held = Held::at_hand(&mut shelf, settings);
-        let findings = held.update(settings, audience, last)?;
+        let shelf = &mut *self.0.borrow_mut();
+        let (held, noted) = shelf.at_hand(settings);
+        let findings = held.update(settings, audience, noted, last)?;
         held.save();
         Ok((held.see(settings, audience).documents(), findings))
     }
@@ -191,18 +189,20 @@ pub(crate) struct Ranked {
     pub(crate) documents: u32,
 }
 
-impl Held {
-    /// The one that was held, if it still says what the cache does, with what others have added since.
-    fn at_hand<'s>(shelf: &'s mut Option<Held>, settings: &Settings) -> &'s mut Held {
-        let held = match shelf.take() {
+impl Shelved {
+    /// The index that was held, if it still says what the cache does, with what others have added since.
+    fn at_hand(&mut self, settings: &Settings) -> (&mut Held, &mut Noted) {
+        let held = match self.held.take() {
             Some(held) if held.is_current() => held,
             _ => Held::open(settings),
         };
-        let held = shelf.insert(held);
+        let held = self.held.insert(held);
         held.take_log();
-        held
+        (held, &mut self.noted)
     }
+}
 
+impl Held {
     /// Of what the cache has.
     fn open(settings: &Settings) -> Self {
         let catalog = stamp(CATALOG);
@@ -221,7 +221,7 @@ impl Held {
             resident_bytes: settings.resident_bytes,
             view: None,
             faults: BTreeMap::new(),
-            settled: None,
+            listing: None,
         }
     }
 
@@ -235,33 +235,29 @@ impl Held {
         let Some((name, taken)) = self.index.log() else { return };
         let length = stamp(&name).map_or(0, |stamp| stamp.size);
         if length > taken {
-            self.settled = None;
-            self.index.take_log(&cache::read_up_to(&name, taken..length).unwrap_or_default());
+            let said = self.index.take_log(&cache::read_up_to(&name, taken..length).unwrap_or_default());
+            // Those who said it may have seen other versions.
+            if let Some(listing) = &mut self.listing {
+                said.iter().for_each(|path| listing.unsettle(path));
+            }
         }
     }
 
-    /// Indexes what is other than the index thinks.
-    fn update(&mut self, settings: &Settings, audience: &Audience, last: bool) -> Result<Vec<Finding>, wit::Error> {
-        let list = |below| match tree::list(Area::Tree, below) {
-            Err(StoreError::NotFound) => Ok(Vec::new()),
-            listed => listed.map_err(|error| convert::store_error(error, Some(below))),
+    /// Indexes what is other than the index thinks. Most searches find everything as it was: then they cost no look at any
+    /// file.
+    fn update(
+        &mut self,
+        settings: &Settings,
+        audience: &Audience,
+        noted: &mut Noted,
+        last: bool,
+    ) -> Result<Vec<Finding>, wit::Error> {
+        let (mut listing, look) = Listing::of_now(self.listing.take(), noted)?;
+        let mut entries: Vec<Entry> = match &look {
+            Look::Everything => listing.entries().to_vec(),
+            Look::At(paths) => paths.iter().filter_map(|path| listing.get(path)).cloned().collect(),
         };
-        let mut entries = list("sources")?;
-        entries.append(&mut list("topics")?);
-        let seen = |findings: &[(String, Finding)]| {
-            let seen = findings.iter().filter(|(path, _)| audience.sees(path));
-            seen.map(|(_, finding)| finding.clone()).collect()
-        };
-        // Most searches find everything as it was. Then they cost no look at any file.
-        match self.settled.take() {
-            Some(settled) if is_same(&settled.entries, &entries) => {
-                return Ok(seen(&self.settled.insert(settled).findings));
-            }
-            _ => {}
-        }
-        let listed = entries.clone();
-        // Archives before topics. v2 archives first: where one has a record, an older archive's with the same id is not found.
-        entries.sort_by_key(|entry| (entry.path.starts_with("topics/"), !is_v2_path(&entry.path)));
+        entries.sort_by(|left, right| order(&left.path).cmp(&order(&right.path)));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut update = Update {
             verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
@@ -272,20 +268,32 @@ impl Held {
             settings,
             last,
         };
-        self.index.begin_survey();
+        if let Look::Everything = look {
+            self.index.begin_survey();
+        }
         update.twins.find_what_to_read(&mut self.index, &entries);
         let mut findings = Vec::new();
         for entry in &entries {
+            update.has_read = false;
             let found = self.update_file(entry, &mut update)?;
             findings.extend(found.into_iter().map(|finding| (entry.path.clone(), finding)));
+            if update.has_read || entry.stamp.racy {
+                listing.unsettle(&entry.path);
+            }
         }
-        for path in self.index.unseen() {
+        let gone: Vec<String> = match &look {
+            Look::Everything => self.index.unseen(),
+            Look::At(paths) => paths.iter().filter(|path| listing.get(path).is_none()).cloned().collect(),
+        };
+        for path in gone {
             self.index.remove(&path);
             self.faults.remove(&path);
         }
-        let visible = seen(&findings);
-        self.settled = (!update.has_read).then_some(Settled { entries: listed, findings });
-        Ok(visible)
+        listing.found(&look, findings);
+        let seen = listing.findings().filter(|(path, _)| audience.sees(path)).map(|(_, finding)| finding.clone());
+        let seen = seen.collect();
+        self.listing = Some(listing);
+        Ok(seen)
     }
 
     /// Brings the index up to date with one file. What is wrong with it.
@@ -353,7 +361,7 @@ impl Held {
 
     /// Writes down what is new, where there is a workspace.
     fn save(&mut self) {
-        if self.settled.is_some() && !self.index.is_to_be_saved()
+        if self.listing.is_some() && !self.index.is_to_be_saved()
             || !session::workspace_id().is_ok_and(|id| id.is_some())
         {
             return;
@@ -401,7 +409,7 @@ impl Held {
             self.index.supply(wanted, bytes.as_deref())
         });
         if !supplied {
-            self.settled = None;
+            self.listing = None;
         }
         supplied
     }
@@ -511,7 +519,7 @@ struct Update<'s> {
     twins: Twins,
     /// Text that was indexed.
     bytes: u64,
-    /// Some file had to be read.
+    /// The file under way had to be read.
     has_read: bool,
     settings: &'s Settings,
     last: bool,

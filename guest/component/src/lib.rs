@@ -18,6 +18,7 @@ mod evidence;
 mod import;
 mod index;
 mod keep;
+mod listing;
 mod meaning;
 mod numbered;
 mod panic;

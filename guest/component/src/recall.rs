@@ -13,7 +13,7 @@ use crate::bindings::exports::recollex::memory::workspace as wit;
 use crate::bindings::recollex::memory::model;
 use crate::convert;
 use crate::search::{self, Answered, Found};
-use crate::session::{Session, generation, settled};
+use crate::session::{Session, generation};
 use crate::view::View;
 
 /// So many times more hits than memories are looked at in one search: what is pending, too long or there already is passed over.
@@ -28,7 +28,7 @@ pub(crate) fn recall(session: &Session, query: &wit::RecallQuery) -> Result<wit:
     // Memory that cannot be read at all is no memory without anything in it.
     generation()?;
     let view = session.view()?;
-    settled(|last| attempt(session, &view, query, last)).map_err(|error| match error {
+    session.noted(|last| attempt(session, &view, query, last)).map_err(|error| match error {
         wit::Error::Store(problem) => wit::Error::Unavailable((wit::Health::Broken, problem)),
         error => error,
     })

@@ -140,6 +140,19 @@ impl Session {
         Ok((id, true))
     }
 
+    /// Reads by what the host has said of changes, and once that has led to an error by what files say themselves.
+    pub(crate) fn noted<T>(&self, read: impl Fn(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
+        let answer = settled(|last| {
+            let answer = read(last);
+            if answer.is_err() {
+                self.index.end_note();
+            }
+            answer
+        });
+        self.index.end_note();
+        answer
+    }
+
     pub(crate) fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
         let wait = u32::try_from(self.settings.lock_wait_ms).unwrap_or(u32::MAX);
         lock::acquire(wait, purpose).map_err(convert::lock_error)
@@ -276,7 +289,11 @@ impl wit::GuestSession for Session {
         self.allow(Verb::Search)?;
         query.path_prefix.as_deref().map(visible_prefix).transpose()?;
         let view = self.view()?;
-        settled(|last| search::search(self, &view, &query, last))
+        self.noted(|last| search::search(self, &view, &query, last))
+    }
+
+    fn note_changes(&self, paths: Option<Vec<String>>) {
+        self.index.note(paths);
     }
 
     fn recall(&self, query: wit::RecallQuery) -> Result<wit::Recollection, wit::Error> {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(target_os = "linux")]
+use super::Watch;
 use super::journal::{Head, Pending};
 use super::path::RelPath;
 use super::place::Place;
@@ -12,6 +14,8 @@ use super::redo::{self, Kept};
 use super::undo::UndoLimits;
 use super::view::{OpenFile, TRIES, View};
 use super::walk::{Listing, Walk, check_listing};
+#[cfg(target_os = "linux")]
+use super::watch::Watcher;
 use super::{
     About, Area, ByteChunk, Change, CommitError, Committed, Entry, Guard, Page, Stamp, Store, StoreError, TextChunk,
     Trouble, cache, commit,
@@ -177,6 +181,11 @@ impl Directory {
 }
 
 impl Store for Directory {
+    #[cfg(target_os = "linux")]
+    fn watch(&self) -> Option<Box<dyn Watch>> {
+        Some(Box::new(Watcher::new(self.place.clone())))
+    }
+
     fn generation(&self) -> Result<u64, StoreError> {
         Ok(View::open(&self.place, &self.journal)?.map_or(0, |view| view.head.generation()))
     }

@@ -21,6 +21,8 @@ mod troubles;
 mod undo;
 mod view;
 mod walk;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::fmt;
 
@@ -329,6 +331,14 @@ pub struct FileId {
     pub inode: u64,
 }
 
+/// Knows what changes in a workspace's tree.
+pub trait Watch: fmt::Debug + Send {
+    /// Paths of files and directories at or below which something may have changed since it was asked last; none: anywhere.
+    ///
+    /// What any program had done before the question is in the answer. What was done meanwhile may be in this one or the next.
+    fn changes(&mut self) -> Option<Vec<String>>;
+}
+
 /// A workspace's bytes. The contract, with all failure behaviour, is `wit/store.wit`.
 ///
 /// Implementations may be called from several threads. Reading never creates anything.
@@ -404,6 +414,11 @@ pub trait Store: Send + Sync {
     fn complete(&self, guard: &dyn Guard) -> Result<(), StoreError> {
         let _ = guard;
         Ok(())
+    }
+
+    /// Begins to watch the tree; none: this store cannot tell what changes, and who wants to know looks at the files.
+    fn watch(&self) -> Option<Box<dyn Watch>> {
+        None
     }
 
     /// Replaces a cache file, whole or not at all.

@@ -381,6 +381,8 @@ impl GuestSession for HostileSession {
         Err(unknown("references"))
     }
 
+    fn note_changes(&self, _: Option<Vec<String>>) {}
+
     fn search(&self, _query: Query) -> Result<Answer, Error> {
         Err(unknown("search"))
     }

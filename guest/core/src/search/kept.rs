@@ -422,7 +422,9 @@ impl Opening {
                     self.index.kept.torn |= opened.is_none();
                     self.segment = opened.map(|segment| (segment, dead));
                 }
-                None => self.index.take_log(&bytes.unwrap_or_default()),
+                None => {
+                    self.index.take_log(&bytes.unwrap_or_default());
+                }
             },
         }
         self.go_on();
@@ -531,15 +533,17 @@ impl Index {
         name == CATALOG || self.kept.segments.contains(name) || self.log().is_some_and(|(log, _)| log == name)
     }
 
-    /// Takes in what a log has from where it was read last: what other processes have added.
-    pub fn take_log(&mut self, bytes: &[u8]) {
-        let Some(catalog) = self.kept.catalog else { return };
+    /// Takes in what a log has from where it was read last: what other processes have added. The paths of the files that it
+    /// is about.
+    pub fn take_log(&mut self, bytes: &[u8]) -> BTreeSet<String> {
+        let mut about = BTreeSet::new();
+        let Some(catalog) = self.kept.catalog else { return about };
         let mut reader = Reader(bytes);
         if self.kept.log_bytes == 0 && !bytes.is_empty() {
             let head = log_head(&catalog, self.settings);
             if reader.take(head.len()) != Some(head.as_slice()) {
                 self.kept.torn = true;
-                return;
+                return about;
             }
             self.kept.log_bytes = head.len() as u64;
         }
@@ -549,26 +553,29 @@ impl Index {
                 break;
             };
             self.kept.log_bytes += BLOCK_HEAD_BYTES + content.len() as u64;
-            if self.take_statements(content).is_none() {
+            if self.take_statements(content, &mut about).is_none() {
                 self.kept.torn = true;
                 break;
             }
         }
         self.kept.pending.clear();
         self.kept.logged_runs = self.memory_runs();
+        about
     }
 
-    fn take_statements(&mut self, content: &[u8]) -> Option<()> {
+    fn take_statements(&mut self, content: &[u8], about: &mut BTreeSet<String>) -> Option<()> {
         let mut reader = Reader(content);
         while reader.end().is_none() {
             match reader.number::<1>()? {
                 GONE => {
                     let path = reader.text::<4>()?.to_owned();
                     self.remove(&path);
+                    about.insert(path);
                 }
                 RUN => {
                     let statement = RunStatement::read(&mut reader)?;
                     self.take_run(&statement);
+                    about.insert(statement.path);
                 }
                 _ => return None,
             }
