@@ -3,13 +3,12 @@
 //! Knows where components come from and how the engine is set. Must not know what their exports mean: that is
 //! [`Session`](crate::Session) and [`Archive`](crate::Archive).
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use recollex_cwasm::{Cache, Origin, Reason, Unusable};
+use recollex_cwasm::{Cache, Origin, Reason, Unusable, Wasm};
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine, OptLevel};
 
@@ -26,7 +25,9 @@ use crate::versions::{self, World};
 
 /// The components of this build.
 static MEMORY_COMPONENT: &[u8] = include_bytes!(env!("RECOLLEX_MEMORY_COMPONENT"));
+const MEMORY_DIGEST: &str = env!("RECOLLEX_MEMORY_COMPONENT_SHA256");
 static VERIFIER_COMPONENT: &[u8] = include_bytes!(env!("RECOLLEX_VERIFIER_COMPONENT"));
+const VERIFIER_DIGEST: &str = env!("RECOLLEX_VERIFIER_COMPONENT_SHA256");
 
 /// How a [`Runtime`] is set up. `RuntimeOptions::default()` runs the components that this crate carries, within the
 /// default limits, without a cache.
@@ -178,18 +179,21 @@ pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
 
 /// The component of a world, compiled and of a version that fits.
 fn component(engine: &Engine, options: &RuntimeOptions, world: World) -> Result<Component, Error> {
-    let (file, embedded) = if world.name == versions::MEMORY.name {
-        (&options.memory_component, MEMORY_COMPONENT)
+    let (file, embedded, digest) = if world.name == versions::MEMORY.name {
+        (&options.memory_component, MEMORY_COMPONENT, MEMORY_DIGEST)
     } else {
-        (&options.verifier_component, VERIFIER_COMPONENT)
+        (&options.verifier_component, VERIFIER_COMPONENT, VERIFIER_DIGEST)
     };
-    let wasm: Cow<'_, [u8]> = match file {
-        Some(path) => std::fs::read(path).map_err(|source| Error::Io { path: path.clone(), source })?.into(),
-        None => embedded.into(),
+    let read = file.as_ref().map(|path| std::fs::read(path).map_err(|source| Error::Io { path: path.clone(), source }));
+    let read = read.transpose()?;
+    // Of what this build carries the digest is known.
+    let wasm = match &read {
+        Some(read) => Wasm::new(read),
+        None => Wasm::with_digest(embedded, digest),
     };
     let began = Instant::now();
     let (component, how, warning) =
-        compiled(engine, options.cache.as_deref(), &wasm, world.name == versions::MEMORY.name)
+        compiled(engine, options.cache.as_deref(), wasm, world.name == versions::MEMORY.name)
             .map_err(|error| Error::Component { message: format!("{error:#}") })?;
     options.observer.log(Level::Debug, &format!("component `{}` {how} in {:.1?}", world.name, began.elapsed()));
     if let Some(warning) = warning {
@@ -204,11 +208,11 @@ fn component(engine: &Engine, options: &RuntimeOptions, world: World) -> Result<
 fn compiled(
     engine: &Engine,
     cache: Option<&Path>,
-    wasm: &[u8],
+    wasm: Wasm<'_>,
     first: bool,
 ) -> wasmtime::Result<(Component, String, Option<String>)> {
     let Some(directory) = cache else {
-        return Ok((Component::from_binary(engine, wasm)?, "compiled, without a cache,".to_owned(), None));
+        return Ok((Component::from_binary(engine, wasm.bytes)?, "compiled, without a cache,".to_owned(), None));
     };
     let (component, origin) = Cache::new(directory).component(engine, wasm)?;
     Ok(match origin {

@@ -3,6 +3,7 @@
 //! Knows which files there are, which are other than the index thinks, and how to read them. What becomes of a record, and
 //! what is kept in which cache file, core's `search` knows.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -61,6 +62,11 @@ struct Held {
     listing: Option<Listing>,
 }
 
+/// Whether a path is one of evidence.
+fn is_source(path: &&str) -> bool {
+    path.starts_with("sources/")
+}
+
 /// What decides how records are indexed.
 fn manner(settings: &Settings) -> Vec<u8> {
     // The last word: how claims are made words of.
@@ -92,8 +98,8 @@ impl Shelf {
         last: bool,
     ) -> Result<Ranked, wit::Error> {
         let shelf = &mut *self.0.borrow_mut();
-        let (held, noted) = shelf.at_hand(settings);
         loop {
+            let (held, noted) = shelf.at_hand(settings);
             let findings = held.update(settings, audience, noted, last)?;
             held.save();
             // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
@@ -113,8 +119,8 @@ impl Shelf {
         last: bool,
     ) -> Result<Candidates, wit::Error> {
         let shelf = &mut *self.0.borrow_mut();
-        let (held, noted) = shelf.at_hand(settings);
         loop {
+            let (held, noted) = shelf.at_hand(settings);
             let findings = held.update(settings, audience, noted, last)?;
             held.save();
             let documents = held.see(settings, audience).documents();
@@ -192,13 +198,18 @@ pub(crate) struct Ranked {
 impl Shelved {
     /// The index that was held, if it still says what the cache does, with what others have added since.
     fn at_hand(&mut self, settings: &Settings) -> (&mut Held, &mut Noted) {
+        // Where no file has changed there is nothing that others could have learned.
+        let is_settled =
+            |held: &Held| !held.is_stale && held.listing.as_ref().is_some_and(|one| one.is_settled(&self.noted));
         let held = match self.held.take() {
-            Some(held) if held.is_current() => held,
-            _ => Held::open(settings),
+            Some(held) if is_settled(&held) => held,
+            held => {
+                let mut held = held.filter(Held::is_current).unwrap_or_else(|| Held::open(settings));
+                held.take_log();
+                held
+            }
         };
-        let held = self.held.insert(held);
-        held.take_log();
-        (held, &mut self.noted)
+        (self.held.insert(held), &mut self.noted)
     }
 }
 
@@ -257,11 +268,12 @@ impl Held {
             Look::Everything => listing.entries().to_vec(),
             Look::At(paths) => paths.iter().filter_map(|path| listing.get(path)).cloned().collect(),
         };
-        entries.sort_by(|left, right| order(&left.path).cmp(&order(&right.path)));
+        // They are in order of path.
+        entries.sort_by_cached_key(|entry| order(&entry.path));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut update = Update {
             verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
-            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str())),
+            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str()).filter(is_source)),
             twins: Twins::among(&entries),
             bytes: 0,
             has_read: false,
@@ -311,26 +323,26 @@ impl Held {
             update.verifier.end(&mut |_, _| {});
             return Ok(update.verifier.take_findings(usize::MAX));
         }
+        let version = update.twins.version(entry);
+        let known = self.index.known(path, &tree::version(&version));
+        if known == (Known::This { faulty: false }) {
+            update.see_twin(entry)?;
+            return Ok(Vec::new());
+        }
         let topic = match update.verifier.class(path) {
             FileClass::Archive | FileClass::OlderArchive => None,
             FileClass::Topic => TopicPath::parse(path).ok(),
             // It has nothing that can be found.
             _ => return Ok(Vec::new()),
         };
-        let version = update.twins.version(entry);
-        let known = self.index.known(path, &tree::version(&version));
         let told = self.faults.get(path).filter(|(token, _)| *token == version.token);
         match (known, told) {
-            (Known::This { faulty: false }, _) => {
-                update.see_twin(entry)?;
-                return Ok(Vec::new());
-            }
-            (Known::This { faulty: true }, Some((_, findings))) => {
+            (Known::This { .. }, Some((_, findings))) => {
                 update.see_twin(entry)?;
                 return Ok(findings.clone());
             }
             // What is wrong has to be found out again, and nothing else.
-            (Known::This { faulty: true }, None) => match &topic {
+            (Known::This { .. }, None) => match &topic {
                 Some(topic) => drop(update.read_topic(entry, topic, |_| Ok(()))?),
                 None => drop(update.read(entry, |_| Ok(()))?),
             },
@@ -351,7 +363,7 @@ impl Held {
         if findings.is_empty() {
             self.faults.remove(path);
         } else {
-            self.faults.insert(path.to_owned(), (version.token, findings.clone()));
+            self.faults.insert(path.to_owned(), (version.token.clone(), findings.clone()));
         }
         if self.index.unsaved() > UNSAVED_DOCUMENTS {
             self.save();
@@ -371,6 +383,9 @@ impl Held {
                 Ok(writes) => break writes,
                 Err(missing) => {
                     self.supply(&missing);
+                    if self.is_stale {
+                        return;
+                    }
                 }
             }
         };
@@ -402,11 +417,12 @@ impl Held {
         }
     }
 
-    /// False: a segment is damaged, and no part of the index any more.
+    /// False: a segment is damaged and no part of the index any more, or others have put another index in place of this one.
     fn supply(&mut self, missing: &MissingPages) -> bool {
         let supplied = self.index.wanted(missing).iter().all(|wanted| {
             let bytes = cache::read(&wanted.name, wanted.range.clone());
-            self.index.supply(wanted, bytes.as_deref())
+            self.is_stale |= bytes.is_none() && !self.is_current();
+            !self.is_stale && self.index.supply(wanted, bytes.as_deref())
         });
         if !supplied {
             self.listing = None;
@@ -474,24 +490,26 @@ struct Twins {
 
 impl Twins {
     fn among(entries: &[Entry]) -> Self {
+        let sources = || entries.iter().filter(|entry| is_source(&entry.path.as_str()));
         let older: BTreeSet<&str> =
-            entries.iter().map(|entry| entry.path.as_str()).filter(|path| !is_v2_path(path)).collect();
+            sources().map(|entry| entry.path.as_str()).filter(|path| !is_v2_path(path)).collect();
         let twin = |entry: &Entry| {
             let path = legacy_twin(&entry.path).filter(|path| older.contains(path.as_str()))?;
             Some((path, entry.stamp.clone()))
         };
-        Self { newer: entries.iter().filter_map(twin).collect(), to_read: BTreeSet::new() }
+        let newer = if older.is_empty() { BTreeMap::new() } else { sources().filter_map(twin).collect() };
+        Self { newer, to_read: BTreeSet::new() }
     }
 
     /// What an entry's records depend on.
-    fn version(&self, entry: &Entry) -> Stamp {
+    fn version<'e>(&self, entry: &'e Entry) -> Cow<'e, Stamp> {
         match self.newer.get(&entry.path) {
-            Some(newer) => Stamp {
+            Some(newer) => Cow::Owned(Stamp {
                 size: entry.stamp.size,
                 token: format!("{}+{}:{}", entry.stamp.token, newer.size, newer.token),
                 racy: entry.stamp.racy || newer.racy,
-            },
-            None => entry.stamp.clone(),
+            }),
+            None => Cow::Borrowed(&entry.stamp),
         }
     }
 

@@ -99,6 +99,11 @@ impl Listing {
         Ok((listing, look))
     }
 
+    /// Whether every file is known to be as it was.
+    pub(crate) fn is_settled(&self, noted: &Noted) -> bool {
+        noted.holds && self.unsettled.is_empty() && noted.since.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
     /// By path.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
@@ -121,7 +126,7 @@ impl Listing {
             Look::At(paths) => {
                 self.findings.retain(|(path, _)| !paths.contains(path));
                 self.findings.extend(found);
-                self.findings.sort_by(|(left, _), (right, _)| order(left).cmp(&order(right)));
+                self.findings.sort_by(|(left, _), (right, _)| (order(left), left).cmp(&(order(right), right)));
             }
         }
     }
@@ -211,10 +216,10 @@ fn is_around(path: &str) -> bool {
     path.is_empty() || AREAS.contains(&path)
 }
 
-/// The order in which files are looked at. Archives before topics. v2 archives first: where one has a record, an older
-/// archive's with the same id is not found.
-pub(crate) fn order(path: &str) -> (bool, bool, &str) {
-    (path.starts_with("topics/"), !is_v2_path(path), path)
+/// The order in which files are looked at, and in order of path where it is the same. Archives before topics. v2 archives
+/// first: where one has a record, an older archive's with the same id is not found.
+pub(crate) fn order(path: &str) -> (bool, bool) {
+    (path.starts_with("topics/"), !is_v2_path(path))
 }
 
 /// Whether two entries are of one version of a file, as far as stamps can tell.

@@ -11,18 +11,20 @@
 //! - it is a regular file of this user with mode 0600, opened through that directory and not through a link;
 //! - its name is the SHA-256 over the component's bytes and everything of the engine that decides whether compiled code
 //!   fits it, the version of wasmtime and its settings included;
-//! - the SHA-256 in its header is that of the code behind it, checked on the very bytes that are then loaded.
+//! - the BLAKE3 digest at its end is that of the code before it.
 //!
 //! Anything else is not an error but a reason to compile anew, and to replace the entry if that may be done. The digest
-//! guards against damage; against another user the ownership does; against this user's own programs nothing can.
+//! guards against damage; against another user the ownership does; against this user's own programs nothing can. So the code
+//! can be used where it lies, mapped into memory, and only those pages are ever loaded that run: each start of the command
+//! passes here, and copying the code would take longer than most of what it does.
 
 #![deny(unsafe_code)]
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -33,10 +35,11 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// First bytes of an entry: what it is, and the version of its layout.
-const MAGIC: &[u8; 16] = b"recollex cwasm 1";
-/// Magic and SHA-256; the compiled code follows up to the end of the file.
-const HEADER: usize = MAGIC.len() + 32;
+/// Behind the compiled code: what this is, and the version of its layout. Behind that the digest of the code ends the file.
+const MAGIC: &[u8; 16] = b"recollex cwasm 2";
+const TRAILER: usize = MAGIC.len() + blake3::OUT_LEN;
+/// Read at a time.
+const PIECE: usize = 128 << 10;
 /// Longer files are not read: no component of ours compiles to a tenth of it.
 const LONGEST: u64 = 256 << 20;
 /// So many entries are kept when one is added. A version of the program uses two.
@@ -50,6 +53,36 @@ const TEMPORARY: &str = ".new-";
 #[derive(Clone, Debug)]
 pub struct Cache {
     directory: PathBuf,
+}
+
+/// A component as it is shipped.
+#[derive(Clone, Copy)]
+pub struct Wasm<'w> {
+    /// Its bytes.
+    pub bytes: &'w [u8],
+    /// Their SHA-256 in hexadecimal digits, if somebody knows it.
+    digest: Option<&'w str>,
+}
+
+impl<'w> Wasm<'w> {
+    /// Bytes from anywhere.
+    #[must_use]
+    pub fn new(bytes: &'w [u8]) -> Self {
+        Self { bytes, digest: None }
+    }
+
+    /// Bytes whose SHA-256, in hexadecimal digits, is certain to be this: then finding their entry does not take reading
+    /// them.
+    #[must_use]
+    pub fn with_digest(bytes: &'w [u8], digest: &'w str) -> Self {
+        Self { bytes, digest: Some(digest) }
+    }
+}
+
+impl fmt::Debug for Wasm<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wasm").field("bytes", &self.bytes.len()).field("digest", &self.digest).finish()
+    }
 }
 
 /// How a component was come by.
@@ -117,7 +150,7 @@ impl Cache {
     /// # Errors
     /// Only what compiling answers: the bytes are not a component that this engine accepts. Whatever is wrong with the
     /// cache is told in [`Origin`].
-    pub fn component(&self, engine: &Engine, wasm: &[u8]) -> wasmtime::Result<(Component, Origin)> {
+    pub fn component(&self, engine: &Engine, wasm: Wasm<'_>) -> wasmtime::Result<(Component, Origin)> {
         let name = entry_name(engine, wasm);
         let directory = self.open();
         let passed_over = match directory.as_ref().map(|directory| self.load(directory, &name, engine)) {
@@ -125,7 +158,7 @@ impl Cache {
             Ok(Err(unusable)) => Some(unusable),
             Ok(Ok(None)) | Err(_) => None,
         };
-        let component = Component::from_binary(engine, wasm)?;
+        let component = Component::from_binary(engine, wasm.bytes)?;
         let kept = directory.and_then(|directory| {
             let code = component.serialize().map_err(|error| self.at(&name, Reason::Engine(format!("{error:#}"))))?;
             self.store(&directory, &name, &code)
@@ -168,17 +201,23 @@ impl Cache {
     /// Loads an entry; none if there is none.
     #[expect(unsafe_code, reason = "the one place where compiled code is taken from outside")]
     fn load(&self, directory: &OwnedFd, name: &str, engine: &Engine) -> Result<Option<Component>, Unusable> {
-        let Some(bytes) = read_entry(directory, name).map_err(|reason| self.at(name, reason))? else {
+        let Some(file) = open_entry(directory, name).map_err(|reason| self.at(name, reason))? else {
             return Ok(None);
         };
-        let code = sound(&bytes).ok_or_else(|| self.at(name, Reason::Damaged))?;
-        // SAFETY: `deserialize` must be given nothing but what `Component::serialize` made, unchanged. These bytes were
-        // read from a file that only this user can have written, in a directory that only this user can write in; its
-        // name and header are ones that only `store` below gives, for the code it got from `serialize`; and the digest
-        // over exactly these bytes, which are in our own memory and can change no more, is the one that `store` wrote.
-        // That the code was made by this version of wasmtime with these settings is in the name, and is checked again
-        // by `deserialize` itself.
-        let component = unsafe { Component::deserialize(engine, code) };
+        check(&file).map_err(|reason| self.at(name, reason))?;
+        // SAFETY: these two must be given nothing but what `Component::serialize` made, unchanged, and what is mapped must stay
+        // so. The open file is one that only this user can have written, in a directory that only this user can write in; its
+        // name and its end are ones that only `store` below gives, for the code it got from `serialize`; its digest was right
+        // a moment ago; and nothing of ours writes in an entry once it has its name: `store` puts another file in its place,
+        // and who has mapped it keeps the old one. What is behind the code is in no section of it and is not looked at. That the
+        // code was made by this version of wasmtime with these settings is in the name, and is checked again there.
+        let component = unsafe {
+            // The very file that was checked, whatever has its name by now. Where there is no such path it is read.
+            Component::deserialize_file(engine, format!("/proc/self/fd/{}", file.as_raw_fd())).or_else(|error| {
+                let Ok(bytes) = read_all(&file) else { return Err(error) };
+                Component::deserialize(engine, code_of(&bytes))
+            })
+        };
         component.map(Some).map_err(|error| self.at(name, Reason::Engine(format!("{error:#}"))))
     }
 
@@ -189,9 +228,9 @@ impl Cache {
             create_temporary(directory).map_err(|error| self.at(name, Reason::System(error)))?;
         let written = (|| -> io::Result<()> {
             rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-            file.write_all(MAGIC)?;
-            file.write_all(&Sha256::digest(code))?;
             file.write_all(code)?;
+            file.write_all(MAGIC)?;
+            file.write_all(blake3::hash(code).as_bytes())?;
             rustix::fs::renameat(directory, &*temporary, directory, name)?;
             Ok(())
         })();
@@ -210,17 +249,22 @@ impl Cache {
 }
 
 /// The name of the entry for this component and this engine.
-fn entry_name(engine: &Engine, wasm: &[u8]) -> String {
+fn entry_name(engine: &Engine, wasm: Wasm<'_>) -> String {
     let mut key = Key(Sha256::new());
-    key.0.update(Sha256::digest(wasm));
-    engine.precompile_compatibility_hash().hash(&mut key);
-    let mut name = String::with_capacity(64 + SUFFIX.len());
-    for byte in key.0.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(name, "{byte:02x}");
+    match wasm.digest {
+        Some(digest) => key.0.update(digest),
+        None => key.0.update(hex(&Sha256::digest(wasm.bytes))),
     }
-    name.push_str(SUFFIX);
-    name
+    engine.precompile_compatibility_hash().hash(&mut key);
+    hex(&key.0.finalize()) + SUFFIX
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// SHA-256 as a hasher: what the engine says of itself comes as [`Hash`], and 64 bits of it would be few for a name that
@@ -245,8 +289,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Reads an entry that is a regular file of this user's with mode 0600; none if there is none.
-fn read_entry(directory: &OwnedFd, name: &str) -> Result<Option<Vec<u8>>, Reason> {
+/// Opens an entry that is a regular file of this user's with mode 0600; none if there is none.
+fn open_entry(directory: &OwnedFd, name: &str) -> Result<Option<File>, Reason> {
     // NONBLOCK: opening a pipe that someone put there would wait for its other end.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
@@ -263,20 +307,38 @@ fn read_entry(directory: &OwnedFd, name: &str) -> Result<Option<Vec<u8>>, Reason
     if mode(&stat) != 0o600 {
         return Err(Reason::Mode(mode(&stat)));
     }
-    let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
-    if size > LONGEST {
-        return Err(Reason::Damaged);
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    File::from(file).take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    Ok(Some(File::from(file)))
 }
 
-/// The compiled code of an entry whose header tells the truth about it.
-fn sound(entry: &[u8]) -> Option<&[u8]> {
-    let (header, code) = entry.split_at_checked(HEADER)?;
-    let digest = header.strip_prefix(MAGIC)?;
-    (Sha256::digest(code).as_slice() == digest).then_some(code)
+/// Whether an entry ends as it must.
+fn check(mut file: &File) -> Result<(), Reason> {
+    let length = file.metadata()?.len();
+    let code = length.checked_sub(TRAILER as u64).filter(|_| length <= LONGEST).ok_or(Reason::Damaged)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    let mut left = usize::try_from(code).map_err(|_| Reason::Damaged)?;
+    while left > 0 {
+        let part = piece.get_mut(..left.min(PIECE)).unwrap_or_default();
+        file.read_exact(part)?;
+        hasher.update(part);
+        left -= part.len();
+    }
+    let mut trailer = [0; TRAILER];
+    file.read_exact(&mut trailer)?;
+    let is_sound = trailer.strip_prefix(MAGIC).is_some_and(|digest| digest == hasher.finalize().as_bytes());
+    if is_sound { Ok(()) } else { Err(Reason::Damaged) }
+}
+
+fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is before the end of an entry.
+fn code_of(entry: &[u8]) -> &[u8] {
+    entry.get(..entry.len().saturating_sub(TRAILER)).unwrap_or_default()
 }
 
 /// A new file under a name that nobody has.

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use recollex_cwasm::{Cache, Origin, Reason, Unusable};
+use recollex_cwasm::{Cache, Origin, Reason, Unusable, Wasm};
 use wasmtime::{Config, Engine};
 
 /// The smallest component there is: it has nothing in it. What is tested here does not depend on what is.
@@ -33,7 +33,7 @@ impl Fixture {
     }
 
     fn load_with(&self, engine: &Engine) -> Origin {
-        Cache::new(self.directory()).component(engine, EMPTY).expect("a component").1
+        Cache::new(self.directory()).component(engine, Wasm::new(EMPTY)).expect("a component").1
     }
 
     /// The one entry.
@@ -87,7 +87,7 @@ fn first_compiles_then_loads() {
 fn what_is_no_component_is_an_error_and_leaves_nothing() {
     let fixture = Fixture::new();
     let cache = Cache::new(fixture.directory());
-    assert!(cache.component(&fixture.engine, b"\0asm\x01\0\0\0").is_err());
+    assert!(cache.component(&fixture.engine, Wasm::new(b"\0asm\x01\0\0\0")).is_err());
     assert_eq!(files(&fixture.directory()), Vec::<PathBuf>::new());
 }
 
@@ -97,8 +97,9 @@ fn a_changed_byte_anywhere_is_noticed() {
     fixture.load();
     let entry = fixture.entry();
     let sound = fs::read(&entry).expect("the entry");
-    // Magic, digest, code: first and last byte of each, and one in the middle of the code.
-    for position in [0, 15, 16, 47, 48, sound.len() / 2, sound.len() - 1] {
+    // Code, magic, digest: first and last byte of each, and one in the middle of the code.
+    let end = sound.len();
+    for position in [0, end / 2, end - 49, end - 48, end - 33, end - 32, end - 1] {
         let mut damaged = sound.clone();
         damaged[position] ^= 1;
         fs::write(&entry, damaged).expect("to write");
@@ -112,7 +113,7 @@ fn a_file_that_is_cut_or_longer_is_noticed() {
     fixture.load();
     let entry = fixture.entry();
     let sound = fs::read(&entry).expect("the entry");
-    for length in [0, 1, 16, 47, 48, 49, sound.len() - 1] {
+    for length in [0, 1, 16, 47, 48, 49, sound.len() - 48, sound.len() - 1] {
         fs::write(&entry, &sound[..length]).expect("to write");
         assert!(matches!(fixture.replaced(), Reason::Damaged), "{length} bytes");
     }
@@ -217,7 +218,7 @@ fn without_a_directory_it_works_all_the_same() {
     // Nothing can be made below a file.
     File::create(fixture.directory()).expect("a file");
     let cache = Cache::new(fixture.directory().join("below"));
-    let (_, origin) = cache.component(&fixture.engine, EMPTY).expect("a component");
+    let (_, origin) = cache.component(&fixture.engine, Wasm::new(EMPTY)).expect("a component");
     assert!(matches!(origin, Origin::Compiled { passed_over: None, kept: Err(_) }));
 }
 
@@ -225,7 +226,7 @@ fn without_a_directory_it_works_all_the_same() {
 fn directories_above_it_are_made() {
     let fixture = Fixture::new();
     let cache = Cache::new(fixture.directory().join("recollex").join("cwasm"));
-    let (_, origin) = cache.component(&fixture.engine, EMPTY).expect("a component");
+    let (_, origin) = cache.component(&fixture.engine, Wasm::new(EMPTY)).expect("a component");
     assert!(compiled_and_kept(&origin));
     assert_eq!(mode(cache.directory()), 0o700);
 }

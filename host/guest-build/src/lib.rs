@@ -15,6 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use sha2::{Digest as _, Sha256};
+
 /// The target of every guest: nothing of WASI comes in from the standard library, and the verifier needs no import.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -72,7 +74,7 @@ pub const SOURCES: [&str; 4] = ["guest", "wit", "Cargo.lock", "Cargo.toml"];
 
 /// Builds `guests`, each by itself because together they would get the union of their features, and publishes each
 /// component's path to the crate being built as the environment variable [`Guest::variable`], to be read by `env!` or
-/// `include_bytes!(env!(…))`.
+/// `include_bytes!(env!(…))`, and its SHA-256 in hexadecimal digits as the same with `_SHA256` behind it.
 ///
 /// A guest whose variable is set in the environment is not built; that file is taken as it is, after a look that it is a
 /// component at all. `watched` are the paths, relative to the workspace root, whose change asks for a new build.
@@ -90,7 +92,10 @@ pub fn provide(guests: &[Guest], watched: &[&str]) -> Result<(), String> {
             Some(path) => ready_component(guest, Path::new(&path))?,
             None => wrap(&compile(&root, guest)?, guest)?,
         };
+        let bytes = fs::read(&component).map_err(|error| format!("{}: {error}", component.display()))?;
         println!("cargo::rustc-env={}={}", guest.variable, component.display());
+        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        println!("cargo::rustc-env={}_SHA256={digest}", guest.variable);
     }
     Ok(())
 }

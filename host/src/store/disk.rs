@@ -1,7 +1,7 @@
 //! System calls: one small function for each thing the store does to a medium, and what their errors and times mean.
 //!
-//! Knows file descriptors and names, one part at a time: nothing here resolves a path with more than one part, and
-//! nothing follows a symbolic link. Must not know journals or commits.
+//! Knows file descriptors and names, one part at a time: nothing here resolves a path with more than one part, save where the
+//! system promises to follow no symbolic link, and nothing follows one. Must not know journals or commits.
 //!
 //! Everything that changes the medium passes a gate that lets tests fail or "crash" at any such step.
 
@@ -55,6 +55,22 @@ fn longest_file() -> u64 {
 pub(crate) fn open_dir(parent: impl AsFd, name: impl Arg + Copy) -> Sys<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     retry_on_intr(|| fs::openat(parent.as_fd(), name, flags, Mode::empty()))
+}
+
+/// Opens the directory at a path of several parts, in one step where the system has one that follows no symbolic link and does
+/// not leave `above`. None: it has to be looked at part by part, which also tells what is in the way.
+pub(crate) fn open_dir_below(above: impl AsFd, path: &str) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let within = fs::ResolveFlags::BENEATH | fs::ResolveFlags::NO_SYMLINKS;
+        path.contains('/').then(|| fs::openat2(above, path, flags, Mode::empty(), within).ok()).flatten()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (above, path);
+        None
+    }
 }
 
 /// Opens `name` for reading, or for writing too, without waiting for whoever is at the other end of a pipe.

@@ -126,6 +126,9 @@ pub(super) fn descend(base: OwnedFd, directory: &str) -> Sys<Way> {
     if directory.is_empty() {
         return Ok(Way::Open(at));
     }
+    if let Some(open) = disk::open_dir_below(&at, directory) {
+        return Ok(Way::Open(open));
+    }
     let mut end = 0;
     for part in directory.split('/') {
         // The prefix up to and with this part.

@@ -6,6 +6,8 @@ mod model;
 mod reading;
 mod recovery;
 mod undo;
+#[cfg(target_os = "linux")]
+mod watch;
 mod writers;
 
 use std::collections::BTreeMap;

@@ -65,6 +65,8 @@ pub(super) struct Watcher {
     watching: Option<Watching>,
     /// When it last said that everything is to be looked at.
     looked: Option<Instant>,
+    /// When the system last refused to watch.
+    refused: Option<Instant>,
 }
 
 /// Watches that are in place.
@@ -87,7 +89,7 @@ enum Told {
 
 impl Watcher {
     pub(super) fn new(place: Place) -> Self {
-        Self { place, watching: None, looked: None }
+        Self { place, watching: None, looked: None, refused: None }
     }
 
     fn everything(&mut self) -> Option<Vec<String>> {
@@ -110,25 +112,18 @@ impl Watch for Watcher {
         let view = view.filter(|view| matches!(view.head, Head::Absent | Head::Settled { .. }));
         let root = view.as_ref().and_then(|view| identity(view.ground.root()));
         let (Some(view), Some(root)) = (view, root) else { return self.everything() };
-        match self.watching.take().filter(|watching| watching.root == root) {
-            Some(mut watching) => match watching.told() {
-                Told::Paths(paths) => {
-                    self.watching = Some(watching);
-                    if is_fresh { Some(paths.into_iter().collect()) } else { self.everything() }
-                }
-                Told::Much => {
-                    self.watching = Some(watching);
-                    self.everything()
-                }
-                Told::Lost => {
-                    self.watching = Watching::begin(view.ground.root(), root).ok();
-                    self.everything()
-                }
-            },
-            // What could not be watched is not tried at each question.
-            None if is_fresh => None,
-            None => {
+        let told = match &mut self.watching {
+            Some(watching) if watching.root == root => watching.told(),
+            // Where it was refused it is not tried at each question.
+            None if self.refused.is_some_and(|refused| refused.elapsed() < FRESH) => return None,
+            _ => Told::Lost,
+        };
+        match told {
+            Told::Paths(paths) if is_fresh => Some(paths.into_iter().collect()),
+            Told::Paths(_) | Told::Much => self.everything(),
+            Told::Lost => {
                 self.watching = Watching::begin(view.ground.root(), root).ok();
+                self.refused = self.watching.is_none().then(Instant::now);
                 self.everything()
             }
         }

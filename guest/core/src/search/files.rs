@@ -54,24 +54,28 @@ impl Files {
     /// Of all runs of these parts but the dead ones. Where a file's runs do not fit together, nothing is known of it.
     /// What a survey has met counts on.
     pub(super) fn of(parts: &[Part], dead: &BTreeSet<RunAt>, before: &Files) -> Files {
-        let mut files = Files { survey: before.survey, ..Files::default() };
+        let mut all: Vec<(&str, RunAt)> = Vec::new();
         for (part, part_number) in parts.iter().zip(0_u32..) {
             for (run, run_number) in part.runs().iter().zip(0_u32..) {
                 let at = RunAt { part: part_number, run: run_number };
                 let path = part.files().get(run.file as usize).filter(|_| !dead.contains(&at));
-                let Some(path) = path else { continue };
-                let number = files.number(path);
-                if let Some(file) = files.get_mut(number) {
-                    file.runs.push(at);
-                }
+                all.extend(path.map(|path| (path.as_str(), at)));
             }
         }
-        for file in &mut files.files {
+        // Each part has most of them in order: that makes this, and the map of what is in order, far cheaper than looking each
+        // path up.
+        all.sort();
+        let of_file = |runs: &[(&str, RunAt)]| {
+            let path = runs.first().map(|(path, _)| (*path).to_owned()).unwrap_or_default();
+            let mut file = File { path, runs: runs.iter().map(|(_, at)| *at).collect(), ..File::default() };
             file.settle(parts);
             let known = before.find(&file.path).and_then(|number| before.get(number));
             file.seen = known.map_or(0, |known| known.seen);
-        }
-        files
+            file
+        };
+        let files: Vec<File> = all.chunk_by(|(left, _), (right, _)| left == right).map(of_file).collect();
+        let numbers = files.iter().zip(0..).map(|(file, number)| (file.path.clone(), number)).collect();
+        Files { files, numbers, survey: before.survey }
     }
 
     /// Begins to go through all files that there are.

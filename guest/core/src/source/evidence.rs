@@ -24,6 +24,9 @@ pub struct NewerIds {
 impl NewerIds {
     /// For the files at these paths.
     pub fn among<'p>(paths: impl Iterator<Item = &'p str> + Clone) -> Self {
+        if paths.clone().all(is_v2_path) {
+            return Self::default();
+        }
         let mut twins: BTreeMap<String, &str> =
             paths.clone().filter_map(|path| Some((legacy_twin(path)?, path))).collect();
         let archives = paths.filter_map(|path| twins.remove(path)).map(str::to_owned).collect();
