@@ -7,8 +7,8 @@
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
 
 use recollex_core::search::{
-    CATALOG, Document, Index, Kind, Limits, Opening, Place, Query, QueryRequest, Ranking, Scratch, Speaker, View, Wanted,
-    Weights, Write,
+    CATALOG, Document, Index, Kind, Limits, Opening, Place, Query, QueryRequest, Ranking, Scratch, Speaker, View,
+    Wanted, Weights, Write,
 };
 use recollex_core::table::Stamp;
 use std::collections::{BTreeMap, HashMap};
@@ -299,7 +299,8 @@ fn main() {
             bench.look();
             digests.insert(name, bench.digest());
             let queries: Vec<Query> = (0..QUERIES).map(|number| bench.query(number, false)).collect();
-            let mut times: Vec<f64> = queries.iter().map(|query| best(|| milliseconds(|| drop(bench.ask(query))))).collect();
+            let mut times: Vec<f64> =
+                queries.iter().map(|query| best(|| milliseconds(|| drop(bench.ask(query))))).collect();
             times.sort_by(f64::total_cmp);
             let at = |share: usize| times[times.len() * share / 100];
             println!("  {name:5} p50 {:.3} ms, p99 {:.3} ms", at(50), at(99));

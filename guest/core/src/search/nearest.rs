@@ -11,7 +11,7 @@ use super::part::{Missing, Section, Version};
 use super::query::Query;
 use super::rank::{Ranked, Ranking, Signal};
 use super::vectors::Key;
-use super::view::{HIDDEN, View, run_of};
+use super::view::{View, run_of};
 use std::collections::BTreeMap;
 
 /// A document that can be found. Of use as long as the index does not change.
@@ -48,7 +48,7 @@ impl Index {
         let mut found = Vec::new();
         for ((number, part), piece) in (0_u32..).zip(&self.parts).zip(&view.pieces) {
             missing.part = number;
-            for (document, _) in (0_u32..).zip(&piece.sessions).filter(|(_, session)| **session != HIDDEN) {
+            for document in (0..part.documents()).filter(|document| piece.session(part, *document).is_some()) {
                 if !filter.passes(part, number as usize, piece, document, &mut missing) {
                     continue;
                 }

@@ -118,6 +118,11 @@ impl Saturation {
         }
     }
 
+    /// Whether there are any documents that it is for.
+    pub(super) fn is_of_documents(&self) -> bool {
+        self.made_for.is_some_and(|corpus| corpus.documents > 0)
+    }
+
     /// Of a term that a document of that length code holds so often, in halves.
     #[inline]
     pub(super) fn get(&self, frequency: u8, length_code: u8) -> u32 {
@@ -141,9 +146,18 @@ pub(super) fn k(corpus: Corpus, length: u64) -> u64 {
     let Corpus { k1, b, documents, length: total } = corpus;
     let (k1, b, total) = (u128::from(k1), u128::from(b.min(1000)), u128::from(total.max(1)));
     let relative = (1000 - b) * total + b * u128::from(length) * u128::from(documents);
-    let k = ((k1 * relative) << BITS) / (1_000_000 * total);
+    let (above, below) = (k1 * relative, 1_000_000 * total);
+    let k = match (u64::try_from(above), u64::try_from(below)) {
+        // A processor without 128 bits is ten times quicker by two steps of 64: what is left by the first is below 2^48.
+        (Ok(above), Ok(below)) if above < below << 14 && below < 1 << 48 => {
+            let (whole, left) = (above / below, above % below);
+            let (high, left) = ((left << 16) / below, (left << 16) % below);
+            whole << BITS | high << (BITS - 16) | (left << (BITS - 16)) / below
+        }
+        _ => u64::try_from((above << BITS) / below).unwrap_or(u64::MAX),
+    };
     // Beyond this the saturation is 0 whatever the frequency.
-    u64::try_from(k).unwrap_or(u64::MAX).min(1 << 62)
+    k.min(1 << 62)
 }
 
 /// The byte that stands for a document length: exact up to 31, then sixteen steps for each doubling, up to half a
@@ -235,6 +249,21 @@ mod tests {
         }
         assert_eq!(share(POINT, 200), 200_000);
         assert_eq!((share(1, 1), share(u32::MAX, u64::MAX)), (1, u32::MAX));
+    }
+
+    #[test]
+    fn k_is_the_same_in_steps() {
+        let totals = [1, 999, 22_000_000, (1 << 48) / 1_000_000, (1 << 48) / 1_000_000 + 1, 1 << 40];
+        for (total, documents) in
+            totals.into_iter().flat_map(|total| [1, 20_000, 1_000_000].map(|count| (total, count)))
+        {
+            for length in [0, 1, 22, 1600, 1 << 20, 1 << 40] {
+                let corpus = corpus(documents, total);
+                let relative = 200 * u128::from(total) + 800 * u128::from(length) * u128::from(documents);
+                let exact = ((500 * relative) << BITS) / (1_000_000 * u128::from(total));
+                assert_eq!(u128::from(k(corpus, length)), exact.min(1 << 62), "{total} {documents} {length}");
+            }
+        }
     }
 
     #[test]

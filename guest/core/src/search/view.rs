@@ -6,18 +6,16 @@
 //! Lengths are compared within a kind: claims are short, and are not ranked before records for that, nor do they make records
 //! long. How rare a word is all documents decide together, so that the scores of one list are of one measure.
 //!
-//! A **session** is at most [`SESSION`] documents of a file, one after the other. Sessions are numbered over all parts.
+//! Sessions are numbered over all parts. A view is made of what parts know of their stretches ([`super::part`]), and so costs
+//! time in proportion to files and sessions, not to documents.
 
-use super::document::{Kind, Traits};
+use super::document::Kind;
 use super::files::{Files, RunAt};
-use super::part::{Part, Run};
-use super::score::{Corpus, Saturation, k, length};
+use super::part::{CLASSES, Part, Run, SESSION, class};
+use super::score::{Corpus, Saturation, k};
 use super::weights::Weights;
 use super::words::Languages;
 use core::ops::Range;
-
-/// Most documents of a session.
-pub(super) const SESSION: u32 = 64;
 
 /// How many documents before and behind it count for a document.
 pub(super) const REACH: u32 = 4;
@@ -25,8 +23,8 @@ pub(super) const REACH: u32 = 4;
 /// Documents compared at a time with the worst that is kept. Each part begins with a block of its own.
 pub(super) const BLOCK: usize = 64;
 
-/// Of a document that does not count.
-pub(super) const HIDDEN: u32 = u32::MAX;
+/// The session of what does not count.
+const HIDDEN: u32 = u32::MAX;
 
 /// An index as one caller sees it, with the weights that count for them. Made by [`super::Index::view`], and of use as long
 /// as the index does not change.
@@ -40,8 +38,8 @@ pub struct View {
     pub(super) room: usize,
     /// How many documents count.
     pub(super) documents: u32,
-    /// Of records, and of claims.
-    saturations: [Saturation; KINDS],
+    /// By class.
+    saturations: [Saturation; CLASSES],
     /// `K` of each session.
     pub(super) session_k: Vec<u64>,
     /// Languages of what can be seen.
@@ -55,7 +53,9 @@ pub struct View {
 pub(super) struct Piece {
     /// Place of its first document.
     pub(super) base: usize,
-    /// The session of each document, or [`HIDDEN`].
+    /// How many documents the part has.
+    pub(super) documents: usize,
+    /// The session of each stretch of the part, or [`HIDDEN`].
     pub(super) sessions: Vec<u32>,
     /// Documents that do not count, ascending.
     pub(super) hidden: Vec<Range<u32>>,
@@ -63,18 +63,24 @@ pub(super) struct Piece {
     pub(super) files: Vec<Option<u32>>,
     /// Some of its documents are claims.
     pub(super) has_claims: bool,
-    /// Of each block, sessions among which those of its documents are.
-    pub(super) spans: Vec<Range<u32>>,
 }
 
-/// How many kinds of documents are compared with their own kind's mean length.
-const KINDS: usize = 2;
+impl Piece {
+    /// Places of its documents.
+    pub(super) fn places(&self) -> Range<usize> {
+        self.base..self.base + self.documents
+    }
 
-/// Which of them a document is of.
-fn class(kind: Kind) -> usize {
-    match kind {
-        Kind::Source => 0,
-        Kind::Topic | Kind::Experience => 1,
+    /// Its blocks.
+    pub(super) fn blocks(&self) -> Range<usize> {
+        self.base / BLOCK..self.places().end.div_ceil(BLOCK)
+    }
+
+    /// The session of a document; none of one that does not count.
+    #[inline]
+    pub(super) fn session(&self, part: &Part, document: u32) -> Option<u32> {
+        let stretch = *part.stretches().of_documents().get(document as usize)?;
+        self.sessions.get(usize::from(stretch)).copied().filter(|session| *session != HIDDEN)
     }
 }
 
@@ -88,19 +94,19 @@ impl View {
     ) -> View {
         let mut room = 0;
         let empty = |part: &Part| {
-            let base = room;
-            room += (part.documents() as usize).next_multiple_of(BLOCK);
+            let (base, documents) = (room, part.documents() as usize);
+            room += documents.next_multiple_of(BLOCK);
             Piece {
                 base,
-                sessions: vec![HIDDEN; part.documents() as usize],
+                documents,
+                sessions: vec![HIDDEN; part.stretches().all().len()],
                 hidden: Vec::new(),
                 files: vec![None; part.runs().len()],
                 has_claims: false,
-                spans: Vec::new(),
             }
         };
         let mut pieces: Vec<Piece> = parts.iter().map(empty).collect();
-        let mut corpora = [Corpus { k1: weights.k1, b: weights.b, documents: 0, length: 0 }; KINDS];
+        let mut corpora = [Corpus { k1: weights.k1, b: weights.b, documents: 0, length: 0 }; CLASSES];
         // With the class of the document that each begins with.
         let mut session_lengths: Vec<(u64, usize)> = Vec::new();
         let (mut languages, mut joints) = (0, Vec::new());
@@ -120,37 +126,31 @@ impl View {
                 }
                 before = Some(at);
                 languages |= run.languages;
-                let range = run.range();
-                let columns = (
-                    piece.sessions.get_mut(range.start as usize..range.end as usize),
-                    part.lengths().get(range.start as usize..range.end as usize),
-                    part.traits().get(range.start as usize..range.end as usize),
-                );
-                let (Some(sessions), Some(codes), Some(traits)) = columns else { continue };
-                for (((session, code), traits), ordinal) in
-                    sessions.iter_mut().zip(codes).zip(traits).zip(run.ordinal..)
-                {
-                    let class = class(Traits(*traits).kind());
-                    piece.has_claims |= class > 0;
+                let numbers = part.stretches().of_run(at.run as usize);
+                let stretches = part.stretches().all().get(numbers.clone()).unwrap_or_default();
+                let sessions = piece.sessions.get_mut(numbers).unwrap_or_default();
+                let mut ordinal = run.ordinal;
+                for (stretch, session) in stretches.iter().zip(sessions) {
                     if ordinal.is_multiple_of(SESSION) || session_lengths.is_empty() {
-                        session_lengths.push((0, class));
+                        session_lengths.push((0, stretch.class));
                     }
-                    let length = u64::from(length(*code));
-                    if let Some(corpus) = corpora.get_mut(class) {
-                        corpus.documents = corpus.documents.saturating_add(1);
-                        corpus.length += length;
+                    ordinal += stretch.documents();
+                    for (corpus, tally) in corpora.iter_mut().zip(stretch.tallies) {
+                        corpus.documents = corpus.documents.saturating_add(tally.documents);
+                        corpus.length += u64::from(tally.length);
                     }
+                    let [_, claims] = stretch.tallies;
+                    piece.has_claims |= claims.documents > 0;
                     // As many sessions as documents at most.
                     *session = session_lengths.len().saturating_sub(1) as u32;
                     if let Some((sum, _)) = session_lengths.last_mut() {
-                        *sum += length;
+                        *sum += stretch.length();
                     }
                 }
             }
         }
-        for piece in &mut pieces {
-            piece.hidden = hidden(&piece.sessions);
-            piece.spans = piece.sessions.chunks(BLOCK).map(span).collect();
+        for (piece, part) in pieces.iter_mut().zip(parts) {
+            piece.hidden = hidden(part, &piece.sessions);
         }
         let sessions = [0, 1].map(|class| {
             let lengths = session_lengths.iter().filter(|(_, of)| *of == class).map(|(length, _)| length);
@@ -209,19 +209,15 @@ fn run_at(parts: &[Part], at: RunAt) -> Option<(&Part, &Run)> {
     Some((part, part.runs().get(at.run as usize)?))
 }
 
-/// From the lowest to the highest session of these.
-fn span(sessions: &[u32]) -> Range<u32> {
-    let seen = || sessions.iter().copied().filter(|session| *session != HIDDEN);
-    let lowest = seen().min().unwrap_or(0);
-    lowest..seen().max().map_or(lowest, |highest| highest + 1)
-}
-
-fn hidden(sessions: &[u32]) -> Vec<Range<u32>> {
+/// Documents of stretches that do not count.
+fn hidden(part: &Part, sessions: &[u32]) -> Vec<Range<u32>> {
     let mut ranges: Vec<Range<u32>> = Vec::new();
-    for (document, _) in (0..).zip(sessions).filter(|(_, session)| **session == HIDDEN) {
+    let stretches = part.stretches().all().iter().zip(sessions);
+    for (stretch, _) in stretches.filter(|(_, session)| **session == HIDDEN) {
+        let end = stretch.first.saturating_add(stretch.documents());
         match ranges.last_mut() {
-            Some(last) if last.end == document => last.end += 1,
-            _ => ranges.push(document..document + 1),
+            Some(last) if last.end == stretch.first => last.end = end,
+            _ => ranges.push(stretch.first..end),
         }
     }
     ranges

@@ -3,6 +3,7 @@
 use super::dictionary::{Dictionary, TermId};
 use super::layout::Version;
 use super::posting::{NO_PLACE, Posting, Postings};
+use super::stretches::Stretches;
 use super::{Entry, List, PART_DOCUMENTS, PART_POSTINGS, Run, Term};
 use crate::ids::Span;
 use crate::search::analysis::{Analyzer, Found, is_question};
@@ -21,6 +22,7 @@ pub(in crate::search) struct Memory {
     speakers: Speakers,
     lengths: Vec<u8>,
     traits: Vec<u8>,
+    stretches: Stretches,
     rows: Vec<Row>,
     ids: String,
     dictionary: Dictionary,
@@ -73,6 +75,10 @@ impl Memory {
 
     pub(super) fn traits(&self) -> &[u8] {
         &self.traits
+    }
+
+    pub(super) fn stretches(&self) -> &Stretches {
+        &self.stretches
     }
 
     pub(super) fn speakers(&self) -> &Speakers {
@@ -165,6 +171,7 @@ impl Memory {
             languages: 0,
             version: None,
         });
+        self.stretches.begin();
     }
 
     /// Says of the run that was begun last which version of its file it goes up to.
@@ -261,6 +268,7 @@ impl Memory {
         self.lengths.push(length);
         self.traits.push(traits.0);
         if let Some(run) = self.runs.last_mut() {
+            self.stretches.extend(run.ordinal.saturating_add(run.documents), &[length], &[traits.0]);
             run.documents += 1;
             run.languages |= languages;
             // Of what it was before.

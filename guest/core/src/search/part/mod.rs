@@ -14,6 +14,7 @@ mod merge;
 mod pages;
 mod posting;
 mod segment;
+mod stretches;
 
 pub(super) use layout::{Section, Version};
 pub(super) use memory::Memory;
@@ -21,6 +22,7 @@ pub(super) use merge::{Live, merge};
 pub(super) use pages::{Missing, PAGE_BYTES};
 pub(super) use posting::{NO_PLACE, Posting, Postings};
 pub(super) use segment::Segment;
+pub(super) use stretches::{CLASSES, SESSION, Stretches, class};
 
 use super::document::{Place, Traits};
 use super::names::{Names, SpeakerId, Speakers};
@@ -144,6 +146,13 @@ impl Part {
 
     pub(super) fn traits_of(&self, document: u32) -> Traits {
         Traits(self.traits().get(document as usize).copied().unwrap_or(0))
+    }
+
+    pub(super) fn stretches(&self) -> &Stretches {
+        match self {
+            Part::Segment(segment) => segment.stretches(),
+            Part::Memory(memory) => memory.stretches(),
+        }
     }
 
     pub(super) fn speakers(&self) -> &Speakers {

@@ -43,6 +43,14 @@ pub(in crate::search) enum Postings<'a> {
 }
 
 impl Postings<'_> {
+    /// How many.
+    pub(in crate::search) fn len(&self) -> usize {
+        match self {
+            Postings::Words(words) => words.len(),
+            Postings::Bytes(pieces) => pieces.iter().map(|piece| piece.len() / 4).sum(),
+        }
+    }
+
     #[inline]
     pub(in crate::search) fn for_each(&self, mut visit: impl FnMut(Posting)) {
         match self {

@@ -3,6 +3,7 @@
 use super::layout::{ENTRY_BYTES, Head, NO_SPEAKER, PLACE_BYTES, Section, Version};
 use super::pages::{CONTENT_BYTES, Missing, PAGE_BYTES, Pages, Seal};
 use super::posting::Postings;
+use super::stretches::Stretches;
 use super::{List, PART_DOCUMENTS, Run};
 use crate::ids::Span;
 use crate::search::document::Place;
@@ -23,6 +24,7 @@ pub(in crate::search) struct Segment {
     speakers: Speakers,
     lengths: Vec<u8>,
     traits: Vec<u8>,
+    stretches: Stretches,
     /// The first term of each block of the dictionary.
     fences: Vec<Box<[u8]>>,
 }
@@ -59,6 +61,7 @@ impl Segment {
             speakers: Speakers::default(),
             lengths: Vec::new(),
             traits: Vec::new(),
+            stretches: Stretches::default(),
             fences: Vec::new(),
         }
     }
@@ -88,6 +91,11 @@ impl Segment {
         if !counts || blocks != fences.len() as u64 {
             return None;
         }
+        for run in &runs {
+            let range = run.first as usize..run.range().end as usize;
+            self.stretches.begin();
+            self.stretches.extend(run.ordinal, lengths.get(range.clone())?, traits.get(range)?);
+        }
         (self.files, self.runs, self.speakers) = (files, runs, speakers);
         (self.lengths, self.traits, self.fences) = (lengths, traits, fences);
         Some(())
@@ -111,6 +119,10 @@ impl Segment {
 
     pub(super) fn traits(&self) -> &[u8] {
         &self.traits
+    }
+
+    pub(super) fn stretches(&self) -> &Stretches {
+        &self.stretches
     }
 
     pub(super) fn speakers(&self) -> &Speakers {

@@ -1,0 +1,490 @@
+//! Selecting the documents of the highest scores.
+//!
+//! A document's **sum** is its own BM25, in 16 bits. Its **score** is made of its sum, those of its neighbours and its
+//! session's, and of what multiplies ([`Weights`](super::weights::Weights)). No score is greater than what the greatest
+//! sums of its block and of the blocks beside it allow, so a block whose bound is below the worst score that is kept can be
+//! passed over and changes nothing; a test holds the answer against one that scores everything. A few blocks of high bounds
+//! come first, so that nearly all others need no more than a look.
+
+use super::document::Traits;
+use super::engine::{At, Search};
+use super::files::{File, RunAt};
+use super::filter::Filter;
+use super::part::{Missing, Part, Run};
+use super::sums::Scratch;
+use super::view::{BLOCK, Piece, REACH, run_of};
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Two numbers multiplied. As `saturating_mul`, which takes 128 bits, for those that are never so great.
+#[inline]
+fn product(one: u64, other: u64) -> u64 {
+    if (one | other) >> u32::BITS == 0 { one * other } else { one.saturating_mul(other) }
+}
+
+/// A score with a factor in thousandths.
+#[inline]
+pub(super) fn multiplied(score: u64, factor: u64) -> u64 {
+    // Most factors are of no effect, and most scores far from where they would overflow.
+    match (factor, score >> 48, factor >> 15) {
+        (1000, 0, _) => score,
+        (_, 0, 0) => score * factor / 1000,
+        _ => score.saturating_mul(factor) / 1000,
+    }
+}
+
+/// How many blocks come first, for each document that is asked for, and at least.
+const FIRST: usize = 4;
+
+/// Makes scores of sums.
+pub(super) struct Scorer<'s> {
+    search: &'s Search<'s>,
+    sums: &'s [u16],
+    sessions: &'s [u32],
+    blocks: &'s [u16],
+    around: &'s [u16],
+    /// Blocks with documents whose neighbours stand elsewhere, ascending.
+    parted: Vec<usize>,
+    /// Who is named by the query: by part, then number of the speaker. Empty where nobody is.
+    named: Vec<Vec<bool>>,
+    /// What the documents before count, by distance from 1.
+    before: [ByTraits; REACH as usize],
+    /// What those behind count.
+    after: [ByTraits; REACH as usize],
+    /// The most that all neighbours together can count, in thousandths of the greatest sum around.
+    most_around: u64,
+    /// The same of those further away than each distance from 1.
+    most_beyond: [u64; REACH as usize],
+    /// The most by which a sum can be multiplied, each factor in thousandths.
+    most_factors: [u64; 3],
+    /// The greatest sum of a session.
+    best_session: u64,
+}
+
+/// Weights by what is known of a document.
+struct ByTraits([u64; Traits::COUNT]);
+
+impl ByTraits {
+    fn new(weight: impl Fn(Traits) -> u64) -> ByTraits {
+        ByTraits(core::array::from_fn(|bits| weight(Traits(bits as u8))))
+    }
+
+    #[inline]
+    fn of(&self, traits: Traits) -> u64 {
+        // A segment that says more of a document than there is to know is none of ours.
+        self.0.get(usize::from(traits.0)).copied().unwrap_or(0)
+    }
+
+    fn most(&self) -> u64 {
+        self.0.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// What a document's score is made of beside its own sum.
+pub(super) struct Parts {
+    pub(super) before: u64,
+    pub(super) after: u64,
+    pub(super) session: u64,
+    pub(super) named: u64,
+    pub(super) assistant: u64,
+    pub(super) time: u64,
+}
+
+/// The best documents.
+pub(super) struct Selected {
+    pub(super) documents: Vec<(u64, At)>,
+    pub(super) truncated: bool,
+}
+
+impl<'s> Scorer<'s> {
+    pub(super) fn new(search: &'s Search<'s>, scratch: &'s mut Scratch) -> Scorer<'s> {
+        let view = search.view;
+        let weights = view.weights;
+        let Scratch { sums: own, sessions, blocks, around, .. } = scratch;
+        around.clear();
+        for piece in &view.pieces {
+            let here = blocks.get(piece.blocks()).unwrap_or_default();
+            let before = [0].iter().chain(here);
+            let behind = here.iter().skip(1).chain(&[0]);
+            around.extend(
+                here.iter().zip(before).zip(behind).map(|((own, before), behind)| *own.max(before).max(behind)),
+            );
+        }
+        let mut named: Vec<Vec<bool>> = Vec::new();
+        if search.is_named() {
+            let by_part = search.parts().map(|(_, part)| part.speakers().mark_named(search.query.words()));
+            named.extend(by_part);
+            if named.iter().all(Vec::is_empty) {
+                named.clear();
+            }
+        }
+        let falling = |first: u64| -> [u64; REACH as usize] {
+            let mut weight = first;
+            core::array::from_fn(|_| {
+                let next = multiplied(weight, weights.decay);
+                core::mem::replace(&mut weight, next)
+            })
+        };
+        let (before, after) = (falling(weights.before), falling(weights.after));
+        let mut distance = 0;
+        let before: [ByTraits; REACH as usize] = before.map(|weight| {
+            distance += 1;
+            ByTraits::new(|traits| match (traits.by_machine(), traits.is_question(), distance) {
+                // What an assistant said last belongs to what it answered.
+                (true, _, _) => 0,
+                (false, true, 1) => multiplied(weight, weights.question),
+                _ => weight,
+            })
+        });
+        let after: [ByTraits; REACH as usize] = after.map(|weight| {
+            ByTraits::new(|traits| if traits.by_machine() { multiplied(weight, weights.answer) } else { weight })
+        });
+        let most_around = before.iter().chain(&after).map(ByTraits::most).sum();
+        let mut left = most_around;
+        let most_beyond = core::array::from_fn(|at| {
+            let here = [before.get(at), after.get(at)].into_iter().flatten().map(ByTraits::most).sum::<u64>();
+            left -= here;
+            left
+        });
+        let most_named = if named.is_empty() { 1000 } else { weights.named.max(1000) };
+        let most_time = if search.query.asks_when { weights.time.max(1000) } else { 1000 };
+        let mut scorer = Scorer {
+            search,
+            sums: own,
+            best_session: sessions.iter().copied().max().unwrap_or(0).into(),
+            sessions,
+            blocks,
+            around: &[],
+            named,
+            before,
+            after,
+            most_around,
+            most_beyond,
+            most_factors: [most_named, weights.assistant.max(1000), most_time],
+            parted: Vec::new(),
+        };
+        scorer.parted = scorer.see_over_joints(around);
+        scorer.around = around;
+        scorer
+    }
+
+    /// Where the documents of a file do not stand side by side, their blocks count for each other. Tells which blocks those
+    /// are.
+    fn see_over_joints(&self, around: &mut [u16]) -> Vec<usize> {
+        let mut parted = Vec::new();
+        for joint in &self.search.view.joints {
+            let Some((file, run)) = self.file_and_run(*joint) else { continue };
+            let near: Vec<At> = (run.ordinal.saturating_sub(REACH)..run.ordinal.saturating_add(REACH))
+                .filter_map(|ordinal| self.at_ordinal(file, ordinal))
+                .collect();
+            let most = near.iter().map(|at| self.sum(*at)).max().unwrap_or(0);
+            for (part, document) in near {
+                let Some(block) = self.place(part, document).map(|place| place / BLOCK) else { continue };
+                if let Some(around) = around.get_mut(block) {
+                    *around = (*around).max(most);
+                    parted.push(block);
+                }
+            }
+        }
+        parted.sort_unstable();
+        parted.dedup();
+        parted
+    }
+
+    fn file_and_run(&self, at: RunAt) -> Option<(&'s File, &'s Run)> {
+        let Search { index, view, .. } = self.search;
+        let file = (*view.pieces.get(at.part as usize)?.files.get(at.run as usize)?)?;
+        Some((index.files.get(file)?, index.parts.get(at.part as usize)?.runs().get(at.run as usize)?))
+    }
+
+    fn run(&self, at: &RunAt) -> Option<&'s Run> {
+        self.search.index.parts.get(at.part as usize)?.runs().get(at.run as usize)
+    }
+
+    /// Where the document stands that has so many of its file before it.
+    fn at_ordinal(&self, file: &File, ordinal: u32) -> Option<At> {
+        let behind = file.runs.partition_point(|at| self.run(at).is_some_and(|run| run.ordinal <= ordinal));
+        let at = file.runs.get(behind.checked_sub(1)?)?;
+        let run = self.run(at)?;
+        let document = run.first.checked_add(ordinal - run.ordinal)?;
+        (document < run.range().end).then_some((at.part, document))
+    }
+
+    /// Place of a document among all.
+    fn place(&self, part: u32, document: u32) -> Option<usize> {
+        Some(self.search.view.pieces.get(part as usize)?.base + document as usize)
+    }
+
+    fn sum(&self, (part, document): At) -> u16 {
+        self.place(part, document).and_then(|place| self.sums.get(place)).copied().unwrap_or(0)
+    }
+
+    fn weighted(&self, at: At, weights: &ByTraits) -> u64 {
+        let part = self.search.index.parts.get(at.0 as usize);
+        part.map_or(0, |part| u64::from(self.sum(at)) * weights.of(part.traits_of(at.1)))
+    }
+
+    /// What a document's score is made of beside its sum.
+    pub(super) fn parts(&self, at: At, missing: &mut Missing) -> Parts {
+        let Search { index, query, view } = self.search;
+        let weights = &view.weights;
+        let mut found = Parts { before: 0, after: 0, session: 0, named: 1000, assistant: 1000, time: 1000 };
+        let (part_number, document) = at;
+        let (part, piece) = match (index.parts.get(part_number as usize), view.pieces.get(part_number as usize)) {
+            (Some(part), Some(piece)) => (part, piece),
+            _ => return found,
+        };
+        let run_at = run_of(part, document).map(|run| RunAt { part: part_number, run: run as u32 });
+        let Some((file, run)) = run_at.and_then(|at| self.file_and_run(at)) else { return found };
+        let into = document - run.first;
+        let ordinal = run.ordinal + into;
+        let neighbour = |ordinal: u32| match ordinal.checked_sub(run.ordinal) {
+            Some(into) if into < run.documents => Some((part_number, run.first + into)),
+            _ => self.at_ordinal(file, ordinal),
+        };
+        for (distance, weights) in (1..).zip(&self.before) {
+            let Some(at) = ordinal.checked_sub(distance).and_then(neighbour) else { break };
+            found.before += self.weighted(at, weights);
+        }
+        for (distance, weights) in (1..).zip(&self.after) {
+            let Some(at) = ordinal.checked_add(distance).and_then(neighbour) else { break };
+            found.after += self.weighted(at, weights);
+        }
+        let session = piece.session(part, document).and_then(|session| self.sessions.get(session as usize));
+        found.session = u64::from(session.copied().unwrap_or(0)) * weights.session;
+        let traits = part.traits_of(document);
+        if let Some(marked) = self.named.get(part_number as usize).filter(|marked| !marked.is_empty()) {
+            missing.part = part_number;
+            let speaker = part.speaker(document, missing).flatten();
+            if speaker.and_then(|speaker| marked.get(usize::from(speaker.0))).copied().unwrap_or(false) {
+                found.named = weights.named;
+            }
+        }
+        if traits.by_machine() {
+            found.assistant = weights.assistant;
+        }
+        if query.asks_when && traits.says_when() {
+            found.time = weights.time;
+        }
+        found
+    }
+
+    fn score(&self, at: At, missing: &mut Missing) -> u64 {
+        let parts = self.parts(at, missing);
+        let total = u64::from(self.sum(at)) * 1000 + parts.before + parts.after + parts.session;
+        [parts.named, parts.assistant, parts.time].into_iter().fold(total, multiplied)
+    }
+
+    /// Whether a document whose neighbours stand beside it in its part may have the score that `bar` asks for. Some of those
+    /// that stand there may be another file's; they only make it more.
+    fn may_reach(&self, bar: Bar, sums: &[u16], part: &Part, document: u32, session: u64, around: u16) -> bool {
+        let weights = &self.search.view.weights;
+        let (at, traits) = (document as usize, part.traits());
+        let mut total = u64::from(sums.get(at).copied().unwrap_or(0)) * 1000 + product(session, weights.session);
+        // Nothing is asked of a sum first: most have none, but which do cannot be foreseen.
+        let weighted = |at: Option<usize>, weights: &ByTraits| {
+            let found = at.and_then(|at| Some((sums.get(at)?, traits.get(at)?)));
+            found.map_or(0, |(sum, traits)| u64::from(*sum) * weights.of(Traits(*traits)))
+        };
+        for (((distance, before), after), beyond) in (1..).zip(&self.before).zip(&self.after).zip(self.most_beyond) {
+            total += weighted(at.checked_sub(distance), before) + weighted(at.checked_add(distance), after);
+            // The nearest count most: what is left seldom makes up for them.
+            if total + u64::from(around) * beyond < bar.total {
+                return false;
+            }
+        }
+        let own = Traits(traits.get(at).copied().unwrap_or(0));
+        let [most_named, ..] = self.most_factors;
+        let assistant = if own.by_machine() { weights.assistant } else { 1000 };
+        let time = if self.search.query.asks_when && own.says_when() { weights.time } else { 1000 };
+        [most_named, assistant, time].into_iter().fold(total, multiplied) >= bar.score
+    }
+
+    /// What it takes to have this score.
+    fn bar(&self, score: u64) -> Bar {
+        // Each factor is rounded down, so that no total has more than their product makes of it.
+        let product: u128 = self.most_factors.into_iter().map(u128::from).product();
+        let total = (u128::from(score) * 1_000_000_000).div_ceil(product.max(1));
+        Bar { score, total: u64::try_from(total).unwrap_or(u64::MAX) }
+    }
+
+    /// The documents that have the best `top_k` scores, in no order, and those that are as good as the last of them.
+    pub(super) fn select(&self, filter: &Filter, missing: &mut Missing) -> Selected {
+        let mut best = Best::new(self.search.query.top_k);
+        let high = self.high_bound();
+        let mut first: Vec<(u64, usize, usize)> = Vec::new();
+        for (number, piece) in self.search.view.pieces.iter().enumerate() {
+            let bounds = self.bounds(piece).filter(|(_, bound)| *bound >= high);
+            first.extend(bounds.map(|(block, bound)| (bound, number, block)));
+        }
+        first.sort_unstable_by_key(|(bound, ..)| Reverse(*bound));
+        for (bound, number, block) in first {
+            self.look_in(number, block, bound, filter, &mut best, missing);
+        }
+        let best_session = product(self.best_session, self.search.view.weights.session);
+        for (number, piece) in self.search.view.pieces.iter().enumerate() {
+            for (block, bound) in self.bounds(piece).filter(|(_, bound)| *bound < high) {
+                if bound + best_session >= best.bar.total {
+                    self.look_in(number, block, bound, filter, &mut best, missing);
+                }
+            }
+        }
+        best.finish()
+    }
+
+    /// Blocks of a piece in which something matched, with the most that a document's sum and those around it come to.
+    fn bounds(&self, piece: &Piece) -> impl Iterator<Item = (usize, u64)> {
+        let blocks = piece.blocks();
+        let greatest = self.blocks.get(blocks.clone()).unwrap_or_default();
+        let around = self.around.get(blocks.clone()).unwrap_or_default();
+        let found = blocks.zip(greatest.iter().zip(around)).filter(|(_, (most, _))| **most > 0);
+        found.map(|(block, (most, around))| (block, u64::from(*most) * 1000 + u64::from(*around) * self.most_around))
+    }
+
+    /// A bound that not many blocks have, but some.
+    fn high_bound(&self) -> u64 {
+        const BUCKETS: usize = 1024;
+        let pieces = &self.search.view.pieces;
+        let highest = pieces.iter().flat_map(|piece| self.bounds(piece)).map(|(_, bound)| bound).max().unwrap_or(0);
+        let shift = (u64::BITS - highest.leading_zeros()).saturating_sub(BUCKETS.trailing_zeros());
+        let mut counts = [0_usize; BUCKETS];
+        for (_, bound) in pieces.iter().flat_map(|piece| self.bounds(piece)) {
+            if let Some(count) = counts.get_mut((bound >> shift) as usize) {
+                *count += 1;
+            }
+        }
+        let wanted = FIRST * self.search.query.top_k.max(FIRST);
+        let mut found = 0;
+        let bucket = counts.iter().rposition(|count| {
+            found += count;
+            found >= wanted
+        });
+        (bucket.unwrap_or(0) as u64) << shift
+    }
+
+    /// The greatest sum of the sessions in a block; where there are many, of all.
+    fn best_session_in(&self, piece: &Piece, part: &Part, block: usize) -> u64 {
+        const MANY: usize = 16;
+        let documents = part.stretches().of_documents();
+        let from = block * BLOCK - piece.base;
+        let documents = documents.get(from..(from + BLOCK).min(documents.len())).unwrap_or_default();
+        let (Some(first), Some(last)) = (documents.first(), documents.last()) else { return self.best_session };
+        let sessions = piece.sessions.get(usize::from(*first)..=usize::from(*last)).filter(|all| all.len() <= MANY);
+        let sum = |session: &u32| self.sessions.get(*session as usize).copied();
+        sessions.map_or(self.best_session, |sessions| sessions.iter().filter_map(sum).max().unwrap_or(0).into())
+    }
+
+    /// Offers what a block has, if it may have something: it has matches, and `bound` is the most that sums come to in it.
+    fn look_in(
+        &self,
+        number: usize,
+        block: usize,
+        bound: u64,
+        filter: &Filter,
+        best: &mut Best,
+        missing: &mut Missing,
+    ) {
+        let Search { index, view, .. } = self.search;
+        let (Some(piece), Some(part)) = (view.pieces.get(number), index.parts.get(number)) else { return };
+        best.raise(self);
+        let session = product(self.best_session_in(piece, part, block), view.weights.session);
+        if bound + session < best.bar.total {
+            return;
+        }
+        let from = block * BLOCK - piece.base;
+        let all = self.sums.get(piece.places()).unwrap_or_default();
+        let sums = all.get(from..(from + BLOCK).min(all.len())).unwrap_or_default();
+        let stretches = part.stretches().of_documents().get(from..).unwrap_or_default();
+        let is_parted = self.parted.binary_search(&block).is_ok();
+        let around = self.around.get(block).copied().unwrap_or(0);
+        let (most_around, weight) = (u64::from(around) * self.most_around, view.weights.session);
+        for ((sum, stretch), document) in sums.iter().zip(stretches).zip(from as u32..) {
+            if *sum == 0 {
+                continue;
+            }
+            let session = piece.sessions.get(usize::from(*stretch));
+            let session = session.and_then(|session| self.sessions.get(*session as usize)).copied().unwrap_or(0).into();
+            let most = u64::from(*sum) * 1000 + most_around + product(session, weight);
+            missing.part = number as u32;
+            if most < best.bar.total
+                || !is_parted && !self.may_reach(best.bar, all, part, document, session, around)
+                || !filter.passes(part, number, piece, document, missing)
+            {
+                continue;
+            }
+            let at = (number as u32, document);
+            best.offer(self.score(at, missing), at);
+            best.raise(self);
+        }
+    }
+}
+
+/// What it takes to be among the best: a score, and the least total that the greatest factors could make it of.
+#[derive(Clone, Copy, Default)]
+struct Bar {
+    score: u64,
+    total: u64,
+}
+
+/// Keeps the best, and whatever ties with the worst of them.
+struct Best {
+    top: usize,
+    /// The best `top` scores, the worst on top.
+    scores: BinaryHeap<Reverse<u64>>,
+    documents: Vec<(u64, At)>,
+    truncated: bool,
+    /// What it takes to change anything.
+    bar: Bar,
+}
+
+impl Best {
+    fn new(top: usize) -> Best {
+        Best { top, scores: BinaryHeap::new(), documents: Vec::new(), truncated: false, bar: Bar::default() }
+    }
+
+    /// The least score that can still change anything. While nothing has been left out, a worse one shows that there is
+    /// more than was asked for.
+    fn least(&self) -> u64 {
+        match self.scores.peek() {
+            Some(worst) if self.truncated => worst.0,
+            _ => 0,
+        }
+    }
+
+    /// Puts the bar where it has to be by now.
+    fn raise(&mut self, scorer: &Scorer<'_>) {
+        if self.bar.score != self.least() {
+            self.bar = scorer.bar(self.least());
+        }
+    }
+
+    fn offer(&mut self, score: u64, at: At) {
+        if self.scores.len() >= self.top {
+            self.truncated = true;
+            if score < self.least() {
+                return;
+            }
+            if let Some(mut worst) = self.scores.peek_mut()
+                && score > worst.0
+            {
+                *worst = Reverse(score);
+            }
+        } else {
+            self.scores.push(Reverse(score));
+        }
+        self.documents.push((score, at));
+        if self.documents.len() > 4 * self.top + 1024 {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        let least = self.least();
+        self.documents.retain(|(score, _)| *score >= least);
+    }
+
+    fn finish(mut self) -> Selected {
+        self.forget();
+        Selected { documents: self.documents, truncated: self.truncated }
+    }
+}
