@@ -160,9 +160,9 @@ pub(super) struct Traits(pub(super) u8);
 
 impl Traits {
     const KIND: u8 = 3;
-    const MACHINE: u8 = 4;
+    pub(super) const MACHINE: u8 = 4;
     const QUESTION: u8 = 8;
-    const TIME: u8 = 16;
+    pub(super) const TIME: u8 = 16;
 
     /// How many there are.
     pub(super) const COUNT: usize = 32;

@@ -55,8 +55,6 @@ pub(super) struct Scorer<'s> {
     most_around: u64,
     /// The same of those further away than each distance from 1.
     most_beyond: [u64; REACH as usize],
-    /// The most by which a sum can be multiplied, each factor in thousandths.
-    most_factors: [u64; 3],
     /// The greatest sum of a session.
     best_session: u64,
 }
@@ -146,8 +144,6 @@ impl<'s> Scorer<'s> {
             left -= here;
             left
         });
-        let most_named = if named.is_empty() { 1000 } else { weights.named.max(1000) };
-        let most_time = if search.query.asks_when { weights.time.max(1000) } else { 1000 };
         let mut scorer = Scorer {
             search,
             sums: own,
@@ -160,7 +156,6 @@ impl<'s> Scorer<'s> {
             after,
             most_around,
             most_beyond,
-            most_factors: [most_named, weights.assistant.max(1000), most_time],
             parted: Vec::new(),
         };
         scorer.parted = scorer.see_over_joints(around);
@@ -226,7 +221,7 @@ impl<'s> Scorer<'s> {
 
     /// What a document's score is made of beside its sum.
     pub(super) fn parts(&self, at: At, missing: &mut Missing) -> Parts {
-        let Search { index, query, view } = self.search;
+        let Search { index, view, .. } = self.search;
         let weights = &view.weights;
         let mut found = Parts { before: 0, after: 0, session: 0, named: 1000, assistant: 1000, time: 1000 };
         let (part_number, document) = at;
@@ -252,20 +247,10 @@ impl<'s> Scorer<'s> {
         }
         let session = piece.session(part, document).and_then(|session| self.sessions.get(session as usize));
         found.session = u64::from(session.copied().unwrap_or(0)) * weights.session;
-        let traits = part.traits_of(document);
-        if let Some(marked) = self.named.get(part_number as usize).filter(|marked| !marked.is_empty()) {
-            missing.part = part_number;
-            let speaker = part.speaker(document, missing).flatten();
-            if speaker.and_then(|speaker| marked.get(usize::from(speaker.0))).copied().unwrap_or(false) {
-                found.named = weights.named;
-            }
+        if self.names_speaker(part, part_number, document, missing) == Some(true) {
+            found.named = weights.named;
         }
-        if traits.by_machine() {
-            found.assistant = weights.assistant;
-        }
-        if query.asks_when && traits.says_when() {
-            found.time = weights.time;
-        }
+        [found.assistant, found.time] = self.factors(part.traits_of(document));
         found
     }
 
@@ -275,12 +260,11 @@ impl<'s> Scorer<'s> {
         [parts.named, parts.assistant, parts.time].into_iter().fold(total, multiplied)
     }
 
-    /// Whether a document whose neighbours stand beside it in its part may have the score that `bar` asks for. Some of those
-    /// that stand there may be another file's; they only make it more.
-    fn may_reach(&self, bar: Bar, sums: &[u16], part: &Part, document: u32, session: u64, around: u16) -> bool {
-        let weights = &self.search.view.weights;
-        let (at, traits) = (document as usize, part.traits());
-        let mut total = u64::from(sums.get(at).copied().unwrap_or(0)) * 1000 + product(session, weights.session);
+    /// Whether a document whose neighbours stand beside it in its part may have a total of `bar`, where no sum around it is
+    /// greater than `around`. Some of those that stand there may be another file's; they only make it more.
+    fn may_reach(&self, bar: u64, sums: &[u16], traits: &[u8], document: u32, session: u64, around: u16) -> bool {
+        let at = document as usize;
+        let mut total = u64::from(sums.get(at).copied().unwrap_or(0)) * 1000 + session;
         // Nothing is asked of a sum first: most have none, but which do cannot be foreseen.
         let weighted = |at: Option<usize>, weights: &ByTraits| {
             let found = at.and_then(|at| Some((sums.get(at)?, traits.get(at)?)));
@@ -289,23 +273,47 @@ impl<'s> Scorer<'s> {
         for (((distance, before), after), beyond) in (1..).zip(&self.before).zip(&self.after).zip(self.most_beyond) {
             total += weighted(at.checked_sub(distance), before) + weighted(at.checked_add(distance), after);
             // The nearest count most: what is left seldom makes up for them.
-            if total + u64::from(around) * beyond < bar.total {
+            if total + u64::from(around) * beyond < bar {
                 return false;
             }
         }
-        let own = Traits(traits.get(at).copied().unwrap_or(0));
-        let [most_named, ..] = self.most_factors;
-        let assistant = if own.by_machine() { weights.assistant } else { 1000 };
-        let time = if self.search.query.asks_when && own.says_when() { weights.time } else { 1000 };
-        [most_named, assistant, time].into_iter().fold(total, multiplied) >= bar.score
+        total >= bar
+    }
+
+    /// What multiplies by what a document is and says, in thousandths.
+    fn factors(&self, traits: Traits) -> [u64; 2] {
+        let weights = &self.search.view.weights;
+        let assistant = if traits.by_machine() { weights.assistant } else { 1000 };
+        let time = if self.search.query.asks_when && traits.says_when() { weights.time } else { 1000 };
+        [assistant, time]
+    }
+
+    /// Whether the query names who spoke. None: it is not at hand.
+    fn names_speaker(&self, part: &Part, number: u32, document: u32, missing: &mut Missing) -> Option<bool> {
+        let Some(marked) = self.named.get(number as usize).filter(|marked| !marked.is_empty()) else {
+            return Some(false);
+        };
+        missing.part = number;
+        let speaker = part.speaker(document, missing)?;
+        Some(speaker.and_then(|speaker| marked.get(usize::from(speaker.0))).copied().unwrap_or(false))
     }
 
     /// What it takes to have this score.
     fn bar(&self, score: u64) -> Bar {
-        // Each factor is rounded down, so that no total has more than their product makes of it.
-        let product: u128 = self.most_factors.into_iter().map(u128::from).product();
-        let total = (u128::from(score) * 1_000_000_000).div_ceil(product.max(1));
-        Bar { score, total: u64::try_from(total).unwrap_or(u64::MAX) }
+        let named = if self.named.is_empty() { 1000 } else { self.search.view.weights.named };
+        let totals = [1000, named].map(|named| {
+            Bar::TRAITS.map(|traits| {
+                let [assistant, time] = self.factors(traits);
+                // Each factor is rounded down, so that no total has more than their product makes of it.
+                let factors = named.saturating_mul(assistant).saturating_mul(time).max(1);
+                match score.checked_mul(1_000_000_000) {
+                    Some(score) => score.div_ceil(factors),
+                    None => u64::MAX / factors,
+                }
+            })
+        });
+        let least = totals.iter().flatten().copied().min().unwrap_or(0);
+        Bar { score, totals, least }
     }
 
     /// The documents that have the best `top_k` scores, in no order, and those that are as good as the last of them.
@@ -324,7 +332,7 @@ impl<'s> Scorer<'s> {
         let best_session = product(self.best_session, self.search.view.weights.session);
         for (number, piece) in self.search.view.pieces.iter().enumerate() {
             for (block, bound) in self.bounds(piece).filter(|(_, bound)| *bound < high) {
-                if bound + best_session >= best.bar.total {
+                if bound + best_session >= best.bar.least {
                     self.look_in(number, block, bound, filter, &mut best, missing);
                 }
             }
@@ -387,43 +395,108 @@ impl<'s> Scorer<'s> {
         let Search { index, view, .. } = self.search;
         let (Some(piece), Some(part)) = (view.pieces.get(number), index.parts.get(number)) else { return };
         best.raise(self);
-        let session = product(self.best_session_in(piece, part, block), view.weights.session);
-        if bound + session < best.bar.total {
+        let most_session = product(self.best_session_in(piece, part, block), view.weights.session);
+        if bound + most_session < best.bar.least {
             return;
         }
-        let from = block * BLOCK - piece.base;
         let all = self.sums.get(piece.places()).unwrap_or_default();
-        let sums = all.get(from..(from + BLOCK).min(all.len())).unwrap_or_default();
-        let stretches = part.stretches().of_documents().get(from..).unwrap_or_default();
+        let from = block * BLOCK - piece.base;
         let is_parted = self.parted.binary_search(&block).is_ok();
-        let around = self.around.get(block).copied().unwrap_or(0);
-        let (most_around, weight) = (u64::from(around) * self.most_around, view.weights.session);
-        for ((sum, stretch), document) in sums.iter().zip(stretches).zip(from as u32..) {
-            if *sum == 0 {
+        let around_block = self.around.get(block).copied().unwrap_or(0);
+        let greatest = |from: usize| {
+            let few = all.get(from..(from + FEW).min(all.len())).unwrap_or_default();
+            few.iter().copied().max().unwrap_or(0)
+        };
+        // A few documents at a time: what stands around them is known better than what stands around the block.
+        let (mut before, mut own) = (from.checked_sub(FEW).map_or(0, greatest), greatest(from));
+        for from in (from..(from + BLOCK).min(all.len())).step_by(FEW) {
+            let behind = greatest(from + FEW);
+            let around = if is_parted { around_block } else { before.max(own).max(behind) };
+            let most = u64::from(own) * 1000 + u64::from(around) * self.most_around + most_session;
+            if own > 0 && most >= best.bar.least {
+                let few = Few { number, piece, part, all, from, around, is_parted };
+                self.look_at(&few, filter, best, missing);
+            }
+            (before, own) = (own, behind);
+        }
+    }
+
+    /// Offers what is among a few documents.
+    fn look_at(&self, few: &Few<'_>, filter: &Filter, best: &mut Best, missing: &mut Missing) {
+        let Few { number, piece, part, all, from, around, is_parted } = *few;
+        let (stretches, traits) = (part.stretches().of_documents(), part.traits());
+        let most_around = u64::from(around) * self.most_around;
+        for at in from..(from + FEW).min(all.len()) {
+            let (Some(sum), Some(own)) = (all.get(at).filter(|sum| **sum > 0), traits.get(at)) else { continue };
+            let own = Traits(*own);
+            let session = stretches.get(at).and_then(|stretch| piece.sessions.get(usize::from(*stretch)));
+            let session = session.and_then(|session| self.sessions.get(*session as usize)).copied().unwrap_or(0);
+            let session = product(session.into(), self.search.view.weights.session);
+            let most = u64::from(*sum) * 1000 + most_around + session;
+            let [unnamed, named] = [false, true].map(|is_named| best.bar.total(own, is_named));
+            if most < unnamed.min(named) {
                 continue;
             }
-            let session = piece.sessions.get(usize::from(*stretch));
-            let session = session.and_then(|session| self.sessions.get(*session as usize)).copied().unwrap_or(0).into();
-            let most = u64::from(*sum) * 1000 + most_around + product(session, weight);
-            missing.part = number as u32;
-            if most < best.bar.total
-                || !is_parted && !self.may_reach(best.bar, all, part, document, session, around)
-                || !filter.passes(part, number, piece, document, missing)
+            // A document of a part, and a part of an index.
+            let (document, number) = (at as u32, number as u32);
+            let bar = match named < unnamed && most < unnamed {
+                true if self.names_speaker(part, number, document, missing) == Some(false) => continue,
+                _ => unnamed.min(named),
+            };
+            missing.part = number;
+            if !is_parted && !self.may_reach(bar, all, traits, document, session, around)
+                || !filter.passes(part, number as usize, piece, document, missing)
             {
                 continue;
             }
-            let at = (number as u32, document);
-            best.offer(self.score(at, missing), at);
+            best.offer(self.score((number, document), missing), (number, document));
             best.raise(self);
         }
     }
 }
 
-/// What it takes to be among the best: a score, and the least total that the greatest factors could make it of.
+/// Documents looked at together; no fewer than [`REACH`].
+const FEW: usize = 8;
+
+const _: () = assert!(FEW >= REACH as usize && BLOCK.is_multiple_of(FEW));
+
+/// Some documents of a piece.
+#[derive(Clone, Copy)]
+struct Few<'s> {
+    number: usize,
+    piece: &'s Piece,
+    part: &'s Part,
+    /// The sums of the whole piece.
+    all: &'s [u16],
+    /// The first of them.
+    from: usize,
+    /// Greatest sum that counts for them.
+    around: u16,
+    /// Their neighbours may stand elsewhere.
+    is_parted: bool,
+}
+
+/// What it takes to be among the best: a score, and the least total that factors could make it of.
 #[derive(Clone, Copy, Default)]
 struct Bar {
     score: u64,
-    total: u64,
+    /// By whether the speaker is named, then as [`Bar::TRAITS`].
+    totals: [[u64; 4]; 2],
+    /// Of all of them.
+    least: u64,
+}
+
+impl Bar {
+    /// All that factors depend on.
+    const TRAITS: [Traits; 4] =
+        [Traits(0), Traits(Traits::MACHINE), Traits(Traits::TIME), Traits(Traits::MACHINE | Traits::TIME)];
+
+    #[inline]
+    fn total(&self, traits: Traits, is_named: bool) -> u64 {
+        let [unnamed, named] = &self.totals;
+        let number = usize::from(traits.by_machine()) | usize::from(traits.says_when()) << 1;
+        (if is_named { named } else { unnamed }).get(number).copied().unwrap_or(0)
+    }
 }
 
 /// Keeps the best, and whatever ties with the worst of them.
