@@ -14,6 +14,7 @@ use super::part::{Missing, Part, Run};
 use super::sums::Scratch;
 use super::view::{BLOCK, Piece, REACH, run_of};
 use core::cmp::Reverse;
+use core::ops::Range;
 use std::collections::BinaryHeap;
 
 /// Two numbers multiplied. As `saturating_mul`, which takes 128 bits, for those that are never so great.
@@ -102,11 +103,11 @@ impl<'s> Scorer<'s> {
         around.clear();
         for piece in &view.pieces {
             let here = blocks.get(piece.blocks()).unwrap_or_default();
-            let before = [0].iter().chain(here);
-            let behind = here.iter().skip(1).chain(&[0]);
-            around.extend(
-                here.iter().zip(before).zip(behind).map(|((own, before), behind)| *own.max(before).max(behind)),
-            );
+            let mut before = 0;
+            for (own, behind) in here.iter().zip(here.iter().skip(1).chain(&[0])) {
+                around.push((*own).max(before).max(*behind));
+                before = *own;
+            }
         }
         let mut named: Vec<Vec<bool>> = Vec::new();
         if search.is_named() {
@@ -399,40 +400,45 @@ impl<'s> Scorer<'s> {
         if bound + most_session < best.bar.least {
             return;
         }
-        let all = self.sums.get(piece.places()).unwrap_or_default();
         let from = block * BLOCK - piece.base;
-        let is_parted = self.parted.binary_search(&block).is_ok();
-        let around_block = self.around.get(block).copied().unwrap_or(0);
-        let greatest = |from: usize| {
-            let few = all.get(from..(from + FEW).min(all.len())).unwrap_or_default();
-            few.iter().copied().max().unwrap_or(0)
-        };
-        // A few documents at a time: what stands around them is known better than what stands around the block.
-        let (mut before, mut own) = (from.checked_sub(FEW).map_or(0, greatest), greatest(from));
-        for from in (from..(from + BLOCK).min(all.len())).step_by(FEW) {
-            let behind = greatest(from + FEW);
-            let around = if is_parted { around_block } else { before.max(own).max(behind) };
-            let most = u64::from(own) * 1000 + u64::from(around) * self.most_around + most_session;
-            if own > 0 && most >= best.bar.least {
-                let few = Few { number, piece, part, all, from, around, is_parted };
-                self.look_at(&few, filter, best, missing);
+        let around = match self.parted.binary_search(&block) {
+            // Its neighbours may stand elsewhere.
+            Ok(_) => None,
+            Err(_) => {
+                let around = Around::new(self.sums.get(piece.places()).unwrap_or_default(), from);
+                let bound = around.bound(self.most_around) + most_session;
+                if bound < best.bar.least {
+                    return;
+                }
+                Some(around)
             }
-            (before, own) = (own, behind);
-        }
+        };
+        self.look_at(number, from, around, filter, best, missing);
     }
 
-    /// Offers what is among a few documents.
-    fn look_at(&self, few: &Few<'_>, filter: &Filter, best: &mut Best, missing: &mut Missing) {
-        let Few { number, piece, part, all, from, around, is_parted } = *few;
+    /// Offers what is in the block that begins at `from` in its part. `around` is none where neighbours may stand elsewhere.
+    fn look_at(
+        &self,
+        number: usize,
+        from: usize,
+        around: Option<Around>,
+        filter: &Filter,
+        best: &mut Best,
+        missing: &mut Missing,
+    ) {
+        let Search { index, view, .. } = self.search;
+        let (Some(piece), Some(part)) = (view.pieces.get(number), index.parts.get(number)) else { return };
+        let all = self.sums.get(piece.places()).unwrap_or_default();
+        let around_block = self.around.get((piece.base + from) / BLOCK).copied().unwrap_or(0);
         let (stretches, traits) = (part.stretches().of_documents(), part.traits());
-        let most_around = u64::from(around) * self.most_around;
-        for at in from..(from + FEW).min(all.len()) {
+        for at in from..(from + BLOCK).min(all.len()) {
             let (Some(sum), Some(own)) = (all.get(at).filter(|sum| **sum > 0), traits.get(at)) else { continue };
             let own = Traits(*own);
             let session = stretches.get(at).and_then(|stretch| piece.sessions.get(usize::from(*stretch)));
             let session = session.and_then(|session| self.sessions.get(*session as usize)).copied().unwrap_or(0);
-            let session = product(session.into(), self.search.view.weights.session);
-            let most = u64::from(*sum) * 1000 + most_around + session;
+            let session = product(session.into(), view.weights.session);
+            let around_own = around.map_or(around_block, |around| around.of(*sum));
+            let most = u64::from(*sum) * 1000 + u64::from(around_own) * self.most_around + session;
             let [unnamed, named] = [false, true].map(|is_named| best.bar.total(own, is_named));
             if most < unnamed.min(named) {
                 continue;
@@ -444,7 +450,7 @@ impl<'s> Scorer<'s> {
                 _ => unnamed.min(named),
             };
             missing.part = number;
-            if !is_parted && !self.may_reach(bar, all, traits, document, session, around)
+            if around.is_some() && !self.may_reach(bar, all, traits, document, session, around_own)
                 || !filter.passes(part, number as usize, piece, document, missing)
             {
                 continue;
@@ -455,25 +461,56 @@ impl<'s> Scorer<'s> {
     }
 }
 
-/// Documents looked at together; no fewer than [`REACH`].
-const FEW: usize = 8;
-
-const _: () = assert!(FEW >= REACH as usize && BLOCK.is_multiple_of(FEW));
-
-/// Some documents of a piece.
+/// What stands in a block, and within reach of it in its part.
 #[derive(Clone, Copy)]
-struct Few<'s> {
-    number: usize,
-    piece: &'s Piece,
-    part: &'s Part,
-    /// The sums of the whole piece.
-    all: &'s [u16],
-    /// The first of them.
-    from: usize,
-    /// Greatest sum that counts for them.
-    around: u16,
-    /// Their neighbours may stand elsewhere.
-    is_parted: bool,
+struct Around {
+    /// The greatest sum in the block, and the one after it, which may be as great.
+    greatest: [u16; 2],
+    /// The greatest sum within reach before and behind.
+    beside: u16,
+}
+
+impl Around {
+    /// Of the block that begins at `from` among the sums of a part.
+    fn new(sums: &[u16], from: usize) -> Around {
+        let most = |range: Range<usize>| {
+            let range = range.start.min(sums.len())..range.end.min(sums.len());
+            sums.get(range).unwrap_or_default().iter().copied().fold(0, u16::max)
+        };
+        let reach = REACH as usize;
+        let beside = most(from.saturating_sub(reach)..from).max(most(from + BLOCK..from + BLOCK + reach));
+        let mut block = [0; BLOCK];
+        let here = sums.get(from..(from + BLOCK).min(sums.len())).unwrap_or_default();
+        block.iter_mut().zip(here).for_each(|(place, sum)| *place = *sum);
+        // Side by side, as a processor compares them.
+        let (mut first, mut second) = ([0_u16; 8], [0_u16; 8]);
+        for eight in block.as_chunks::<8>().0 {
+            for ((first, second), sum) in first.iter_mut().zip(&mut second).zip(eight) {
+                *second = (*second).max((*first).min(*sum));
+                *first = (*first).max(*sum);
+            }
+        }
+        let mut greatest = [0; 2];
+        for sum in first.into_iter().chain(second) {
+            let [one, two] = greatest;
+            greatest = [one.max(sum), two.max(one.min(sum))];
+        }
+        Around { greatest, beside }
+    }
+
+    /// The greatest sum around a document of this sum.
+    #[inline]
+    fn of(&self, sum: u16) -> u16 {
+        let [greatest, next] = self.greatest;
+        (if sum == greatest { next } else { greatest }).max(self.beside)
+    }
+
+    /// The most that a document's sum and those around it come to.
+    fn bound(&self, most_around: u64) -> u64 {
+        let [greatest, next] = self.greatest;
+        let bound = |sum: u16, around: u16| u64::from(sum) * 1000 + u64::from(around.max(self.beside)) * most_around;
+        bound(greatest, next).max(bound(next, greatest))
+    }
 }
 
 /// What it takes to be among the best: a score, and the least total that factors could make it of.

@@ -250,14 +250,7 @@ fn hold(postings: &Postings<'_>, part: &Part, piece: &Piece, held: &mut [u16], m
 }
 
 fn greatest_of_block(block: &[u16; BLOCK]) -> u16 {
-    // Side by side, as a processor compares them.
-    let mut greatest = [0_u16; 8];
-    for eight in block.as_chunks::<8>().0 {
-        for (greatest, sum) in greatest.iter_mut().zip(eight) {
-            *greatest = (*greatest).max(*sum);
-        }
-    }
-    greatest.into_iter().max().unwrap_or(0)
+    block.iter().copied().fold(0, u16::max)
 }
 
 fn narrow(impact: u32) -> u16 {
