@@ -195,11 +195,15 @@ impl<'a> Search<'a> {
         }
         let mut whole = true;
         let mut keyed: Vec<(Reverse<u64>, DayOrder, String, At)> = Vec::with_capacity(documents.len());
-        for (score, at) in documents {
+        for (place, (score, at)) in documents.into_iter().enumerate() {
             let (part_number, document) = at;
             let Some(part) = self.index.parts.get(part_number as usize) else { continue };
             missing.part = part_number;
             let (days, id) = (part.days(document, missing), part.id(document, missing));
+            if place < top {
+                // It will be asked for next. The less often a search is begun again, the better.
+                part.place(document, missing);
+            }
             match (days, id) {
                 (Some(days), Some(id)) => {
                     keyed.push((Reverse(score), DayOrder(days.map(|days| days.first())), id, at));

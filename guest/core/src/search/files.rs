@@ -54,28 +54,51 @@ impl Files {
     /// Of all runs of these parts but the dead ones. Where a file's runs do not fit together, nothing is known of it.
     /// What a survey has met counts on.
     pub(super) fn of(parts: &[Part], dead: &BTreeSet<RunAt>, before: &Files) -> Files {
-        let mut all: Vec<(&str, RunAt)> = Vec::new();
-        for (part, part_number) in parts.iter().zip(0_u32..) {
-            for (run, run_number) in part.runs().iter().zip(0_u32..) {
-                let at = RunAt { part: part_number, run: run_number };
-                let path = part.files().get(run.file as usize).filter(|_| !dead.contains(&at));
-                all.extend(path.map(|path| (path.as_str(), at)));
+        let runs = parts.iter().zip(0_u32..).flat_map(|(part, number)| {
+            part.runs().iter().zip(0_u32..).filter_map(move |(run, run_number)| {
+                let at = RunAt { part: number, run: run_number };
+                Some((part.files().get(run.file as usize)?.as_str(), at))
+            })
+        });
+        let runs: Vec<(&str, RunAt)> = runs.filter(|(_, at)| !dead.contains(at)).collect();
+        // Segments have their files in order: to sort them all takes far fewer comparisons than to look each up.
+        let path = |place: &usize| runs.get(*place).map(|(path, _)| *path);
+        let mut by_path: Vec<usize> = (0..runs.len()).collect();
+        by_path.sort_by_key(path);
+        // Files are numbered as they come.
+        let mut firsts = vec![0; runs.len()];
+        for of_file in by_path.chunk_by(|one, other| path(one) == path(other)) {
+            for place in of_file {
+                if let (Some(first), Some(found)) = (of_file.first(), firsts.get_mut(*place)) {
+                    *found = *first;
+                }
             }
         }
-        // Each part has most of them in order: that makes this, and the map of what is in order, far cheaper than looking each
-        // path up.
-        all.sort();
-        let of_file = |runs: &[(&str, RunAt)]| {
-            let path = runs.first().map(|(path, _)| (*path).to_owned()).unwrap_or_default();
-            let mut file = File { path, runs: runs.iter().map(|(_, at)| *at).collect(), ..File::default() };
+        let mut files = Files { survey: before.survey, ..Files::default() };
+        let mut numbers = vec![0_u32; runs.len()];
+        for (place, ((path, at), first)) in runs.iter().zip(&firsts).enumerate() {
+            if place == *first {
+                // At most one file a run, and runs are bounded by documents.
+                if let Some(number) = numbers.get_mut(place) {
+                    *number = files.files.len() as u32;
+                }
+                files.files.push(File { path: (*path).to_owned(), ..File::default() });
+            }
+            if let Some(file) = numbers.get(*first).and_then(|number| files.files.get_mut(*number as usize)) {
+                file.runs.push(*at);
+            }
+        }
+        let named = by_path.iter().filter(|place| firsts.get(**place) == Some(*place));
+        let named = named.filter_map(|place| Some((path(place)?.to_owned(), *numbers.get(*place)?)));
+        files.numbers = named.collect();
+        for file in &mut files.files {
             file.settle(parts);
-            let known = before.find(&file.path).and_then(|number| before.get(number));
-            file.seen = known.map_or(0, |known| known.seen);
-            file
-        };
-        let files: Vec<File> = all.chunk_by(|(left, _), (right, _)| left == right).map(of_file).collect();
-        let numbers = files.iter().zip(0..).map(|(file, number)| (file.path.clone(), number)).collect();
-        Files { files, numbers, survey: before.survey }
+            if !before.files.is_empty() {
+                let known = before.find(&file.path).and_then(|number| before.get(number));
+                file.seen = known.map_or(0, |known| known.seen);
+            }
+        }
+        files
     }
 
     /// Begins to go through all files that there are.

@@ -49,7 +49,7 @@ const VERSION: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Most bytes that are asked for at a time.
-const READ_BYTES: u64 = 64 * PAGE_BYTES;
+const READ_BYTES: u64 = 256 * PAGE_BYTES;
 
 /// Bytes of a cache file that are needed, or as many of them as it has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Files in pages: read in part, checked in whole pages.
 //!
 //! ```text
-//! page n:  65,532 bytes of content (the last page: what is left), CRC-32 (4) over the file's seal, n and the content
+//! page n:  16,380 bytes of content (the last page: what is left), CRC-32 (4) over the file's seal, n and the content
 //! ```
 //!
 //! The seal is eight bytes that differ from file to file, so a page of another file, or another page of this one, is as
@@ -11,8 +11,9 @@ use core::cell::Cell;
 use core::ops::Range;
 use std::borrow::Cow;
 
-/// Bytes of a page in the file.
-pub(in crate::search) const PAGE_BYTES: u64 = 1 << 16;
+/// Bytes of a page in the file. A search reads single terms and single rows from everywhere: the smaller, the less of what it
+/// does not need.
+pub(in crate::search) const PAGE_BYTES: u64 = 1 << 14;
 
 /// Bytes of content in a page: whole postings.
 pub(super) const CONTENT_BYTES: u64 = PAGE_BYTES - CHECK_BYTES;

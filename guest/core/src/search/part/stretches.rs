@@ -93,10 +93,19 @@ impl Stretches {
             self.of.resize(self.of.len() + codes.len(), number);
             ordinal = ordinal.saturating_add(codes.len() as u32);
             let Some(stretch) = self.all.last_mut() else { return };
-            for (code, traits) in codes.iter().zip(here) {
-                if let Some(tally) = stretch.tallies.get_mut(class(Traits(*traits).kind())) {
-                    tally.documents += 1;
-                    tally.length += self.lengths.get(usize::from(*code)).copied().unwrap_or(0);
+            let length = |code: &u8| self.lengths.get(usize::from(*code)).copied().unwrap_or(0);
+            let of_claim = |traits: &u8| class(Traits(*traits).kind()) > 0;
+            let [records, claims] = &mut stretch.tallies;
+            // Mostly there are only records.
+            let has_claims = here.iter().fold(false, |has, traits| has | of_claim(traits));
+            for (tally, are_claims) in [(records, false), (claims, true)] {
+                if has_claims {
+                    let counted = codes.iter().zip(here).filter(|(_, traits)| of_claim(traits) == are_claims);
+                    tally.documents += counted.clone().count() as u32;
+                    tally.length += counted.map(|(code, _)| length(code)).sum::<u32>();
+                } else if !are_claims {
+                    tally.documents += codes.len() as u32;
+                    tally.length += codes.iter().map(length).sum::<u32>();
                 }
             }
         }
