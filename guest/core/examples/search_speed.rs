@@ -28,7 +28,7 @@ const NAMES: [&str; 16] = [
     "Nadia", "Otto", "Petra",
 ];
 /// What leaves nothing but BM25.
-pub const PLAIN: Weights = Weights {
+const PLAIN: Weights = Weights {
     session: 0,
     before: 0,
     after: 0,
@@ -64,13 +64,13 @@ impl Random {
 }
 
 /// What is said and asked; all of it follows from its number.
-pub struct Corpus {
+struct Corpus {
     /// Weight of each word and of all before it.
     weights: Vec<f64>,
 }
 
 impl Corpus {
-    pub fn new() -> Corpus {
+    fn new() -> Corpus {
         let mut sum = 0.0;
         let mut add = |rank: u64| {
             sum += 1.0 / (rank + 5) as f64;
@@ -119,19 +119,19 @@ fn word(mut rank: usize) -> String {
 }
 
 /// An index and the files that it is kept in.
-pub struct Bench {
+struct Bench {
     corpus: Corpus,
     messages: u64,
     files: HashMap<String, Vec<u8>>,
     index: Index,
     view: View,
-    pub weights: Weights,
+    weights: Weights,
     scratch: Scratch,
 }
 
 impl Bench {
     /// Over files that [`Bench::build`] made.
-    pub fn open(messages: u64, files: HashMap<String, Vec<u8>>) -> Bench {
+    fn open(messages: u64, files: HashMap<String, Vec<u8>>) -> Bench {
         let index = Index::new();
         let view = index.view(&Weights::DEFAULT, |_| true);
         let scratch = Scratch::default();
@@ -142,7 +142,7 @@ impl Bench {
     }
 
     /// Opens the index as a new process does.
-    pub fn reopen(&mut self) {
+    fn reopen(&mut self) {
         let mut opening = Opening::new(self.files.get(CATALOG).map(Vec::as_slice), b"");
         while let Some(wanted) = opening.wanted().cloned() {
             opening.supply(read(&self.files, &wanted));
@@ -152,11 +152,11 @@ impl Bench {
         self.look();
     }
 
-    pub fn look(&mut self) {
+    fn look(&mut self) {
         self.view = self.index.view(&self.weights, |_| true);
     }
 
-    pub fn build(messages: u64) -> Bench {
+    fn build(messages: u64) -> Bench {
         let mut bench = Bench::open(messages, HashMap::new());
         // As an index begins that nobody has written yet.
         bench.index = Index::new();
@@ -213,11 +213,11 @@ impl Bench {
         }
     }
 
-    pub fn query(&self, number: u64, explain: bool) -> Query {
+    fn query(&self, number: u64, explain: bool) -> Query {
         parse(&self.corpus.query(self.messages, number), explain)
     }
 
-    pub fn ask(&mut self, query: &Query) -> Ranking {
+    fn ask(&mut self, query: &Query) -> Ranking {
         loop {
             match self.index.search(query, &self.view, &mut self.scratch) {
                 Ok(ranking) => return ranking,
@@ -227,7 +227,7 @@ impl Bench {
     }
 
     /// Adds a turn to an old thread, writes it down, and finds it.
-    pub fn append(&mut self, number: u64) {
+    fn append(&mut self, number: u64) {
         let marker = format!(" added{number}");
         self.add(self.messages + number, self.messages / THREAD / 2, &marker);
         self.save();
@@ -237,7 +237,7 @@ impl Bench {
     }
 
     /// Of everything that is found.
-    pub fn digest(&mut self) -> u64 {
+    fn digest(&mut self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for number in 0..QUERIES {
             let query = self.query(number, number % 4 == 0);
@@ -247,10 +247,6 @@ impl Bench {
             }
         }
         hasher.finish()
-    }
-
-    pub fn files(&self) -> &HashMap<String, Vec<u8>> {
-        &self.files
     }
 }
 

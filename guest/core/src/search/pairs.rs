@@ -40,7 +40,7 @@ impl Pairs {
                 return look_up(first, second, |rare, common| stands_behind(common, rare), meet);
             }
             if second.len() > SKEW * first.len() {
-                return look_up(second, first, |rare, common| stands_behind(rare, common), meet);
+                return look_up(second, first, stands_behind, meet);
             }
         }
         if first.is_empty() || second.is_empty() {

@@ -152,7 +152,7 @@ pub(super) fn k(corpus: Corpus, length: u64) -> u64 {
         (Ok(above), Ok(below)) if above < below << 14 && below < 1 << 48 => {
             let (whole, left) = (above / below, above % below);
             let (high, left) = ((left << 16) / below, (left << 16) % below);
-            whole << BITS | high << (BITS - 16) | (left << (BITS - 16)) / below
+            (whole << BITS) + (high << (BITS - 16)) + (left << (BITS - 16)) / below
         }
         _ => u64::try_from((above << BITS) / below).unwrap_or(u64::MAX),
     };

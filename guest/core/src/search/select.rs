@@ -401,26 +401,30 @@ impl<'s> Scorer<'s> {
             return;
         }
         let from = block * BLOCK - piece.base;
-        let around = match self.parted.binary_search(&block) {
-            // Its neighbours may stand elsewhere.
-            Ok(_) => None,
-            Err(_) => {
-                let around = Around::new(self.sums.get(piece.places()).unwrap_or_default(), from);
-                let bound = around.bound(self.most_around) + most_session;
-                if bound < best.bar.least {
-                    return;
-                }
-                Some(around)
+        let mut around = None;
+        let mut most_around = u64::from(self.around.get(block).copied().unwrap_or(0)) * self.most_around;
+        // Else neighbours may stand elsewhere.
+        if self.parted.binary_search(&block).is_err() {
+            let greatest = self.blocks.get(block).copied().unwrap_or(0);
+            let known = Around::new(self.sums.get(piece.places()).unwrap_or_default(), from, greatest);
+            if known.bound(self.most_around) + most_session < best.bar.least {
+                return;
             }
-        };
-        self.look_at(number, from, around, filter, best, missing);
+            most_around = u64::from(known.most()) * self.most_around;
+            around = Some(known);
+        }
+        // What a sum is at least that is worth a look.
+        let sum = best.bar.least.saturating_sub(most_around + most_session).div_ceil(1000).max(1);
+        self.look_at(number, from..from + BLOCK, sum, around, filter, best, missing);
     }
 
-    /// Offers what is in the block that begins at `from` in its part. `around` is none where neighbours may stand elsewhere.
+    /// Offers those of a block that have no less than a sum. `around` is none where neighbours may stand elsewhere.
+    #[expect(clippy::too_many_arguments, reason = "half of them are what a whole selection has")]
     fn look_at(
         &self,
         number: usize,
-        from: usize,
+        block: Range<usize>,
+        least: u64,
         around: Option<Around>,
         filter: &Filter,
         best: &mut Best,
@@ -429,10 +433,14 @@ impl<'s> Scorer<'s> {
         let Search { index, view, .. } = self.search;
         let (Some(piece), Some(part)) = (view.pieces.get(number), index.parts.get(number)) else { return };
         let all = self.sums.get(piece.places()).unwrap_or_default();
-        let around_block = self.around.get((piece.base + from) / BLOCK).copied().unwrap_or(0);
+        let around_block = self.around.get((piece.base + block.start) / BLOCK).copied().unwrap_or(0);
         let (stretches, traits) = (part.stretches().of_documents(), part.traits());
-        for at in from..(from + BLOCK).min(all.len()) {
-            let (Some(sum), Some(own)) = (all.get(at).filter(|sum| **sum > 0), traits.get(at)) else { continue };
+        let block = block.start..block.end.min(all.len());
+        for (at, sum) in block.clone().zip(all.get(block).unwrap_or_default()) {
+            if u64::from(*sum) < least {
+                continue;
+            }
+            let Some(own) = traits.get(at) else { continue };
             let own = Traits(*own);
             let session = stretches.get(at).and_then(|stretch| piece.sessions.get(usize::from(*stretch)));
             let session = session.and_then(|session| self.sessions.get(*session as usize)).copied().unwrap_or(0);
@@ -471,31 +479,23 @@ struct Around {
 }
 
 impl Around {
-    /// Of the block that begins at `from` among the sums of a part.
-    fn new(sums: &[u16], from: usize) -> Around {
-        let most = |range: Range<usize>| {
-            let range = range.start.min(sums.len())..range.end.min(sums.len());
-            sums.get(range).unwrap_or_default().iter().copied().fold(0, u16::max)
-        };
+    /// Of the block that begins at `from` among the sums of a part, with its greatest sum.
+    fn new(sums: &[u16], from: usize, greatest: u16) -> Around {
+        let within =
+            |range: Range<usize>| sums.get(range.start.min(sums.len())..range.end.min(sums.len())).unwrap_or_default();
+        let most = |sums: &[u16]| sums.iter().copied().fold(0, u16::max);
         let reach = REACH as usize;
-        let beside = most(from.saturating_sub(reach)..from).max(most(from + BLOCK..from + BLOCK + reach));
-        let mut block = [0; BLOCK];
-        let here = sums.get(from..(from + BLOCK).min(sums.len())).unwrap_or_default();
-        block.iter_mut().zip(here).for_each(|(place, sum)| *place = *sum);
-        // Side by side, as a processor compares them.
-        let (mut first, mut second) = ([0_u16; 8], [0_u16; 8]);
-        for eight in block.as_chunks::<8>().0 {
-            for ((first, second), sum) in first.iter_mut().zip(&mut second).zip(eight) {
-                *second = (*second).max((*first).min(*sum));
-                *first = (*first).max(*sum);
-            }
-        }
-        let mut greatest = [0; 2];
-        for sum in first.into_iter().chain(second) {
-            let [one, two] = greatest;
-            greatest = [one.max(sum), two.max(one.min(sum))];
-        }
-        Around { greatest, beside }
+        let before = most(within(from.saturating_sub(reach)..from));
+        let behind = most(within(from + BLOCK..from + BLOCK + reach));
+        let next = |block: &[u16]| {
+            let is_once = block.iter().filter(|sum| **sum == greatest).count() < 2;
+            let next = block.iter().fold(0, |next, sum| next.max(if *sum == greatest { 0 } else { *sum }));
+            if is_once { next } else { greatest }
+        };
+        let block = within(from..from + BLOCK);
+        // Whole blocks are of a length that is known beforehand, and gone through several sums at a time.
+        let next = block.first_chunk::<BLOCK>().map_or_else(|| next(block), |block| next(block));
+        Around { greatest: [greatest, next], beside: before.max(behind) }
     }
 
     /// The greatest sum around a document of this sum.
@@ -503,6 +503,12 @@ impl Around {
     fn of(&self, sum: u16) -> u16 {
         let [greatest, next] = self.greatest;
         (if sum == greatest { next } else { greatest }).max(self.beside)
+    }
+
+    /// The greatest of all.
+    fn most(&self) -> u16 {
+        let [greatest, _] = self.greatest;
+        greatest.max(self.beside)
     }
 
     /// The most that a document's sum and those around it come to.
