@@ -293,6 +293,14 @@ fn what_stands_around_counts() {
     assert_eq!(ids(&index, &ask("buy lamp"))[..2], ["answer", "question"]);
     assert_eq!(signals(&index, "cheap lamp harbour"), ["term:cheap", "term:lamp", "term:harbour", "before", "session"]);
     assert_eq!(signals(&index, "rained"), ["term:rained", "session"]);
+    // What comes behind something says less of when it was.
+    let before = |text| {
+        let ranking = search(&index, &QueryRequest { explain: true, ..ask(text) });
+        let hit = ranking.hits.into_iter().find(|hit| hit.id == "answer").unwrap();
+        hit.signals.into_iter().find(|signal| signal.name == "before").unwrap().points
+    };
+    let (what, when) = (before("buy the lamp"), before("when did you buy the lamp"));
+    assert!(when > 0 && when * 2 <= what + 1, "{what} {when}");
 }
 
 #[test]
@@ -312,6 +320,38 @@ fn a_query_for_a_time_prefers_what_says_one() {
     assert_eq!(ids(&index, &ask("When was the launch?")), ["when", "what"]);
     assert_eq!(signals(&index, "When was the launch?"), ["term:launch", "session", "time"]);
     assert_eq!(signals(&index, "the launch"), ["term:launch", "session"]);
+}
+
+#[test]
+fn a_query_for_a_number_prefers_what_has_one() {
+    let records = [Record::new("number", "we keep two dogs"), Record::new("none", "we keep small dogs")];
+    let index = index(&records);
+    assert_eq!(ids(&index, &ask("How many dogs are there?")), ["number", "none"]);
+    assert_eq!(signals(&index, "How many dogs are there?"), ["term:dogs", "session", "number"]);
+    assert_eq!(signals(&index, "the dogs"), ["term:dogs", "session"]);
+}
+
+#[test]
+fn what_an_assistant_is_to_keep_in_mind_counts_more() {
+    let answer = Record { by_machine: true, ..Record::within("a.md", "answer", "Understood") };
+    let records = [
+        Record::within("a.md", "standing", "Always answer with an example when it is about proofs"),
+        answer,
+        Record::within("b.md", "between-people", "Always a pleasure to see proofs with an example of yours"),
+        Record::within("b.md", "yes", "So it is"),
+    ];
+    let index = index(&records);
+    let ranking = search(&index, &QueryRequest { explain: true, ..ask("proofs by induction") });
+    let standing: Vec<(&str, bool)> = ranking
+        .hits
+        .iter()
+        .map(|hit| (hit.id.as_str(), hit.signals.iter().any(|signal| signal.name == "standing" && signal.points > 0)))
+        .collect();
+    assert_eq!(standing, [("standing", true), ("between-people", false)]);
+    for text in ["have I ever asked for proofs?", "how many proofs are there?"] {
+        let ranking = search(&index, &QueryRequest { explain: true, ..ask(text) });
+        assert!(ranking.hits.iter().flat_map(|hit| &hit.signals).all(|signal| signal.name != "standing"), "{text}");
+    }
 }
 
 #[test]
@@ -337,9 +377,66 @@ fn an_assistant_counts_less_unless_told_otherwise() {
 }
 
 #[test]
+fn what_an_assistant_said_counts_where_it_is_asked_for() {
+    let said = |id, by_machine| Record { by_machine, ..Record::new(id, "lentils are good for iron") };
+    let index = index(&[said("assistant", true), said("person", false)]);
+    for text in ["what did you recommend for iron?", "summarise what there is on iron", "the lentils you suggested"] {
+        let hits = search(&index, &ask(text)).hits;
+        assert_eq!(hits[0].score, hits[1].score, "{text}");
+    }
+    assert_eq!(ids(&index, &ask("what would you recommend for iron?")), ["person", "assistant"]);
+}
+
+#[test]
+fn a_question_between_people_counts_less_than_what_was_told() {
+    let text = ["I keep bees on the roof", "Do you keep bees on the roof?", "Yes", "Are bees on the roof dangerous?"];
+    let texts = || text.iter().zip(["told", "asked", "yes", "to-assistant"]);
+    let mut records: Vec<Record> = texts().map(|(text, id)| Record::within("a.md", id, text)).collect();
+    let answer = Record { by_machine: true, ..Record::within("a.md", "answer", "Hardly") };
+    let alone = Weights { before: 0, after: 0, ..Weights::default() };
+    let score = |records: &[Record], id: &str| {
+        let ranking = search_with(&index(records), &ask("bees roof"), &alone);
+        ranking.hits.iter().find(|hit| hit.id == id).map(|hit| hit.score).unwrap()
+    };
+    assert!(score(&records, "told") > score(&records, "asked"));
+    // Of the last question nobody knows yet who answers it.
+    let unanswered = score(&records, "to-assistant");
+    records.push(answer);
+    assert!(score(&records, "to-assistant") > unanswered);
+    let ranking = search(&index(&records), &QueryRequest { explain: true, ..ask("bees roof") });
+    let told: Vec<(&str, bool)> = ranking
+        .hits
+        .iter()
+        .map(|hit| (hit.id.as_str(), hit.signals.iter().any(|signal| signal.name == "inquiry" && signal.points < 0)))
+        .collect();
+    assert!(told.contains(&("asked", true)) && told.contains(&("to-assistant", false)), "{told:?}");
+}
+
+#[test]
+fn words_of_asking_count_less() {
+    let records = [Record::new("about", "the harbour at night"), Record::new("asks", "a summary of the night")];
+    let index = index(&records);
+    assert_eq!(ids(&index, &ask("give me a summary of the harbour")), ["about", "asks"]);
+    let as_much = Weights { asking: 1000, ..Weights::default() };
+    let scores: Vec<u64> = search_with(&index, &ask("give me a summary of the harbour"), &as_much)
+        .hits
+        .iter()
+        .map(|hit| hit.score)
+        .collect();
+    assert_eq!(scores[0], scores[1]);
+}
+
+#[test]
 fn an_explanation_adds_up() {
     let index = workspace();
-    for text in ["budget 50k", "ada budget", "when is the budget", "7391 bo 50k zebra", "2 January 2026"] {
+    for text in [
+        "budget 50k",
+        "ada budget",
+        "when is the budget",
+        "7391 bo 50k zebra",
+        "2 January 2026",
+        "tell me what you said about 50k",
+    ] {
         let plain = search(&index, &ask(text));
         let explained = search(&index, &QueryRequest { explain: true, ..ask(text) });
         assert!(!plain.hits.is_empty());

@@ -29,6 +29,9 @@ fn record() -> impl Strategy<Value = Record> {
         "x",
         "?",
         "yesterday",
+        "50",
+        "always",
+        "from now on",
         "das ist der",
         // One form in a German text, another in an English one.
         "zeitungen",
@@ -125,6 +128,8 @@ const QUERIES: &[&str] = &[
     "january 2024",
     "der x",
     "zeitungen budget",
+    "how many launch x",
+    "summary of the budget",
 ];
 
 /// Text of every kind: letters, scripts without spaces, marks, directions, joiners, controls.
@@ -145,7 +150,7 @@ fn weights() -> impl Strategy<Value = Weights> {
     let weight = || prop_oneof![Just(0), Just(1000), 0..=Weights::MAX];
     prop_oneof![
         Just(Weights::default()),
-        [weight(), weight(), weight(), weight(), weight(), weight(), weight(), weight()].prop_map(|w| Weights {
+        prop::array::uniform10(weight()).prop_map(|w| Weights {
             session: w[0],
             before: w[1],
             after: w[2],
@@ -154,6 +159,9 @@ fn weights() -> impl Strategy<Value = Weights> {
             assistant: w[5].max(1),
             named: w[6].max(1),
             adjacent: w[7],
+            inquiry: (w[8] / 10).max(1),
+            number: w[9].max(1),
+            standing: w[9].max(1000),
             ..Weights::default()
         }),
     ]
@@ -282,10 +290,11 @@ fn passing_blocks_over_changes_nothing() {
             })
             .collect();
         let question = if random(4) == 0 { "?" } else { "" };
+        let standing = if random(9) == 0 { "Always " } else { "" };
         let record = Record::within(
             &format!("{file}.md"),
             &format!("p/{file}/{number:05}"),
-            &format!("{}{question}", words.join(" ")),
+            &format!("{standing}{}{question}", words.join(" ")),
         );
         let record = Record { by_machine: random(3) == 0, ..record };
         let record = if random(5) == 0 { record.by("7391", "Ada") } else { record };
@@ -304,6 +313,8 @@ fn passing_blocks_over_changes_nothing() {
         "w3 w108",
         "ada w80",
         "w3 w4 w40 w41 w42 w43 w44 w45",
+        "list what you said of w2 w80",
+        "when and how many w100",
     ];
     let strong = [
         Weights::default(),
@@ -312,6 +323,8 @@ fn passing_blocks_over_changes_nothing() {
         Weights { after: 10_000, answer: 3000, decay: 1000, ..Weights::PLAIN },
         Weights { session: 10_000, ..Weights::PLAIN },
         Weights { named: 10_000, assistant: 5000, ..Weights::PLAIN },
+        Weights { inquiry: 100, assistant: 10_000, asking: 10_000, ..Weights::default() },
+        Weights { number: 10_000, standing: 10_000, time: 10, ..Weights::default() },
     ];
     for (text, top_k) in queries.iter().flat_map(|text| [1, 10, 300].map(|top_k| (*text, top_k))) {
         for weights in strong {

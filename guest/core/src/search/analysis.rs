@@ -9,7 +9,10 @@
 //! in the language of the one before.
 
 use super::token::{Token, Tokenizer};
-use super::words::{Language, Nature, is_function_character, nature};
+use super::words::{
+    Language, Nature, POLITE, STANDING, STANDING_FIRST, STANDING_UNSPACED, is_function_character, is_measure,
+    is_number_character, is_telling, is_told, nature,
+};
 
 /// Most words whose language is found out together.
 const STRETCH: usize = 256;
@@ -52,6 +55,16 @@ pub(super) struct Cues {
     pub time: bool,
     /// It asks when.
     pub asks_when: bool,
+    /// It has a number.
+    pub number: bool,
+    /// It asks how many or how much.
+    pub asks_number: bool,
+    /// It asks for all that was said, or for what the one who is asked said: `summarise`, `what did you recommend`.
+    pub asks_all: bool,
+    /// It has a word of those that say how something is to be from then on ([`is_standing`]).
+    pub standing: bool,
+    /// It asks for what the one who asks did or said: `have I ever`, `I mentioned`.
+    pub recalls: bool,
     /// It has function words.
     pub function_words: bool,
 }
@@ -84,8 +97,13 @@ impl Analyzer {
                 let nature = nature(word);
                 cues.time |= nature.time;
                 cues.asks_when |= nature.asks_when || before.asks_with(word);
+                cues.number |= nature.number || word.bytes().next().is_some_and(|first| first.is_ascii_digit());
+                cues.standing |= nature.standing;
+                cues.asks_number |= nature.asks_number || matches!(before, Before::How) && is_measure(word);
+                cues.asks_all |= nature.asks_summary || before.told_with(word);
                 cues.function_words |= nature.function != 0;
-                before = Before::of(word);
+                cues.recalls |= before.recalls_with(word);
+                before = before.then(word);
                 stretch.push(word, nature, core::mem::take(&mut apart));
                 if stretch.words.len() == STRETCH {
                     stretch.end(&mut language, &mut place, &mut sink);
@@ -95,6 +113,8 @@ impl Analyzer {
                 let nature = nature(pair);
                 cues.time |= nature.time;
                 cues.asks_when |= nature.asks_when;
+                cues.asks_number |= nature.asks_number;
+                cues.asks_all |= nature.asks_summary;
                 sink(Found::Pair(pair));
             }
             Token::Unit { character, alone } => {
@@ -103,6 +123,7 @@ impl Analyzer {
                     cues.function_words = true;
                 } else {
                     cues.time |= is_time_character(character);
+                    cues.number |= is_number_character(character);
                     sink(Found::Unit { character, alone });
                 }
             }
@@ -154,19 +175,31 @@ impl Stretch {
     }
 }
 
-/// The word before, as far as it makes a question of the next: `what year`, `how long`.
+/// The word before, as far as it makes a question of the next: `what year`, `how long`, `did you say`.
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
     Which,
     How,
+    /// `did`, `have`.
+    Past,
+    /// `you`; `past`: behind one of those.
+    You {
+        past: bool,
+    },
+    /// `I`, `we`.
+    I,
 }
 
 impl Before {
-    fn of(word: &str) -> Before {
-        match word {
-            "what" | "which" => Before::Which,
-            "how" => Before::How,
+    fn then(self, word: &str) -> Before {
+        match (word, self) {
+            ("what" | "which", _) => Before::Which,
+            ("how" | "wie" | "hoe", _) => Before::How,
+            ("did" | "have" | "had" | "habe" | "haben" | "hatte" | "hatten", _) => Before::Past,
+            ("you", before) => Before::You { past: matches!(before, Before::Past) },
+            ("i" | "we" | "ich" | "wir", _) => Before::I,
+            ("already" | "earlier" | "previously", Before::You { .. } | Before::I) => self,
             _ => Before::Nothing,
         }
     }
@@ -174,8 +207,23 @@ impl Before {
     fn asks_with(self, word: &str) -> bool {
         match self {
             Before::Which => matches!(word, "time" | "day" | "week" | "month" | "year"),
-            Before::How => word == "long",
-            Before::Nothing => false,
+            Before::How => matches!(word, "long" | "lange" | "lang"),
+            Before::Nothing | Before::Past | Before::You { .. } | Before::I => false,
+        }
+    }
+
+    fn told_with(self, word: &str) -> bool {
+        match self {
+            Before::You { past } => past && is_telling(word) || is_told(word),
+            Before::Nothing | Before::Which | Before::How | Before::Past | Before::I => false,
+        }
+    }
+
+    fn recalls_with(self, word: &str) -> bool {
+        match self {
+            Before::Past => matches!(word, "i" | "we" | "ich" | "wir"),
+            Before::I => is_told(word),
+            Before::Nothing | Before::Which | Before::How | Before::You { .. } => false,
         }
     }
 }
@@ -198,6 +246,46 @@ pub(super) fn is_question(text: &str) -> bool {
     let ends = |c: char| rest.ends_with(c);
     ends('?') || ends('？') || ends('؟') || ends('吗') || ends('嗎') || ends('呢')
 }
+
+/// Whether a text, of which that is known, says how something is to be from then on: a sentence of it begins with `always` or
+/// `never`, or it has `from now on`, `I prefer` or the like. Whoever says that wants it kept in mind when something else is
+/// talked about.
+pub(super) fn is_standing(text: &str, cues: Cues) -> bool {
+    let sentences = || text.split(['.', '!', '?', ':', ';', '\n', '。', '！', '？', '；']);
+    sentences().any(begins_standing)
+        || cues.standing && sentences().any(has_standing)
+        || !text.is_ascii() && STANDING_UNSPACED.iter().any(|words| text.contains(words))
+}
+
+fn words_of(sentence: &str) -> impl Iterator<Item = &str> {
+    sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn is_word(word: &str, lower: &str) -> bool {
+    word.chars().flat_map(char::to_lowercase).eq(lower.chars())
+}
+
+fn begins_standing(sentence: &str) -> bool {
+    let is_polite = |word: &&str| POLITE.iter().any(|polite| is_word(word, polite));
+    let first = words_of(sentence).find(|word| !is_polite(word));
+    first.is_some_and(|first| STANDING_FIRST.iter().any(|word| is_word(first, word)))
+}
+
+fn has_standing(sentence: &str) -> bool {
+    let mut last: [&str; LONGEST_STANDING] = Default::default();
+    words_of(sentence).any(|word| {
+        last.rotate_left(1);
+        if let Some(now) = last.last_mut() {
+            *now = word;
+        }
+        let stands =
+            |words: &&[&str]| last.iter().rev().zip(words.iter().rev()).all(|(word, must)| is_word(word, must));
+        STANDING.iter().any(stands)
+    })
+}
+
+/// Words of the longest of [`STANDING`].
+const LONGEST_STANDING: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -284,6 +372,80 @@ mod tests {
         for text in ["what a budget", "how about it", "预算"] {
             let cues = words(text).1;
             assert!(!cues.time && !cues.asks_when, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_said_and_asked_for() {
+        for text in ["two dogs", "50k", "in 2023", "zwanzig", "十二"] {
+            assert!(words(text).1.number, "{text}");
+        }
+        for text in ["one dog", "a few", "一个", "v2"] {
+            assert!(!words(text).1.number, "{text}");
+        }
+        for text in ["How many dogs?", "wie viele Hunde", "combien", "有几个房间", "how old is he"] {
+            assert!(words(text).1.asks_number, "{text}");
+        }
+        for text in ["how is he", "many dogs", "预算"] {
+            assert!(!words(text).1.asks_number, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_so_from_then_on() {
+        assert!(STANDING.iter().all(|words| words.len() <= LONGEST_STANDING));
+        assert!(STANDING.iter().all(|words| words.iter().any(|word| nature(word).standing)));
+        let is_standing = |text: &str| is_standing(text, words(text).1);
+        for text in [
+            "Always use tabs.",
+            "Fine. Please never write to main!",
+            "Use metric units from now on, will you",
+            "WHENEVER I ask for code, comment it",
+            "Bitte immer auf Deutsch",
+            "For that I'd rather have a table",
+            "I prefer trains",
+            "以后都用中文",
+        ] {
+            assert!(is_standing(text), "{text}");
+        }
+        for text in [
+            "I always use tabs",
+            "it was never on",
+            "when I came",
+            "she prefers trains",
+            "now on, from",
+            "",
+            "?!",
+            "明天见",
+        ] {
+            assert!(!is_standing(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_that_was_said_is_asked_for() {
+        for text in [
+            "Summarize the launch",
+            "what did you recommend?",
+            "the plan you gave me",
+            "you previously said",
+            "Gib eine Zusammenfassung",
+            "总结一下",
+        ] {
+            assert!(words(text).1.asks_all, "{text}");
+        }
+        for text in ["what would you recommend", "did I say", "can you list the order", "did Ada tell you", "预算"] {
+            assert!(!words(text).1.asks_all, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_done_is_recalled() {
+        for text in ["Have I ever sailed?", "the dates I mentioned", "what did we say", "Was habe ich gesagt?"] {
+            assert!(words(text).1.recalls, "{text}");
+        }
+        for text in ["How do I sail?", "I have a boat", "did you sail", "what you mentioned", ""] {
+            assert!(!words(text).1.recalls, "{text}");
         }
     }
 

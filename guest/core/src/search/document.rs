@@ -161,21 +161,40 @@ pub(super) struct Traits(pub(super) u8);
 impl Traits {
     const KIND: u8 = 3;
     pub(super) const MACHINE: u8 = 4;
-    const QUESTION: u8 = 8;
+    /// Ends by asking something.
+    pub(super) const QUESTION: u8 = 8;
+    /// Says when something was or will be.
     pub(super) const TIME: u8 = 16;
+    /// Has a number.
+    pub(super) const NUMBER: u8 = 32;
+    /// Says how something is to be from then on.
+    pub(super) const STANDING: u8 = 64;
 
-    /// How many there are.
-    pub(super) const COUNT: usize = 32;
+    /// How many there are of what a record counts for those beside it by: its kind, whose it is, and whether it is a question.
+    pub(super) const NEAR: usize = 16;
 
-    pub(super) fn new(kind: Kind, by_machine: bool, is_question: bool, says_when: bool) -> Traits {
+    pub(super) fn new(kind: Kind, by_machine: bool) -> Traits {
         let kind = match kind {
             Kind::Source => 0,
             Kind::Topic => 1,
             Kind::Experience => 2,
         };
-        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
-        let bits = bit(by_machine, Self::MACHINE) | bit(is_question, Self::QUESTION) | bit(says_when, Self::TIME);
-        Traits(kind | bits)
+        Traits(kind).with(Self::MACHINE, by_machine)
+    }
+
+    /// And that, if so.
+    #[must_use]
+    pub(super) fn with(self, bit: u8, is: bool) -> Traits {
+        if is { Traits(self.0 | bit) } else { self }
+    }
+
+    /// Every trait there is.
+    pub(super) const ANY: Traits = Traits(u8::MAX);
+
+    /// Which of [`Traits::NEAR`] it is.
+    #[inline]
+    pub(super) fn near(self) -> usize {
+        usize::from(self.0) % Self::NEAR
     }
 
     pub(super) fn kind(self) -> Kind {
@@ -196,5 +215,13 @@ impl Traits {
 
     pub(super) fn says_when(self) -> bool {
         self.0 & Self::TIME != 0
+    }
+
+    pub(super) fn has_number(self) -> bool {
+        self.0 & Self::NUMBER != 0
+    }
+
+    pub(super) fn is_standing(self) -> bool {
+        self.0 & Self::STANDING != 0
     }
 }

@@ -20,6 +20,7 @@ use super::score::{OCCURRENCE, SCORED_TERMS, Scale, rarity, share};
 use super::select::{Scorer, multiplied};
 use super::sums::{Found, Scratch, Sums, add_up};
 use super::view::View;
+use super::weights::FACTORS;
 use super::words::Language;
 use crate::ids::Day;
 use core::cmp::Reverse;
@@ -126,8 +127,7 @@ impl<'a> Search<'a> {
         let documents = self.view.documents;
         let (mut total, mut most) = (0_u64, 0);
         for found in &mut found {
-            let thousandths = if found.term.weak { self.view.weights.weak } else { 1000 };
-            found.rarity = share(rarity(documents, found.documents), thousandths);
+            found.rarity = share(rarity(documents, found.documents), self.view.weights.of_term(found.term.says));
             // A document may hold several forms of a term.
             total += u64::from(found.rarity) * found.forms as u64;
             most += found.forms;
@@ -277,7 +277,7 @@ impl<'a> Search<'a> {
                 steps.push((name.to_owned(), total));
             }
         }
-        for (name, factor) in [("speaker-named", parts.named), ("assistant", parts.assistant), ("time", parts.time)] {
+        for (name, factor) in [("speaker-named", parts.named)].into_iter().chain(FACTORS.into_iter().zip(parts.own)) {
             if factor != 1000 {
                 total = multiplied(total, factor);
                 steps.push((name.to_owned(), total));

@@ -43,7 +43,7 @@ const FAN: usize = 4;
 
 const CATALOG_MAGIC: &[u8; 8] = b"RCLXSCAT";
 const LOG_MAGIC: &[u8; 8] = b"RCLXSLOG";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Greatest length of a catalog or a log that is read.
 const BYTES_MAX: u64 = 64 << 20;

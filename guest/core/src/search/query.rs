@@ -7,7 +7,7 @@ use super::analysis::{Analyzer, Found};
 use super::document::Kind;
 use super::fold::fold_name;
 use super::stem::stems;
-use super::words::{Languages, is_function_character, is_hiragana};
+use super::words::{Languages, is_function_character, is_hiragana, nature};
 use crate::ids::{Period, PeriodError};
 use crate::text::identity_part;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,6 +143,10 @@ pub struct Query {
     /// Its words and pairs as they stand there, for names.
     words: BTreeSet<Box<str>>,
     pub(super) asks_when: bool,
+    pub(super) asks_number: bool,
+    pub(super) recalls: bool,
+    /// See [`Cues::asks_all`](super::analysis::Cues).
+    pub(super) asks_all: bool,
     pub(super) terms_left_out: bool,
     pub(super) top_k: usize,
     pub(super) scope: Option<Kind>,
@@ -161,10 +165,21 @@ pub(super) struct QueryTerm {
     pub(super) text: Box<str>,
     /// What it may be in the index, with the languages it is that in.
     pub(super) forms: Vec<(Languages, Box<str>)>,
-    /// It says little.
-    pub(super) weak: bool,
+    /// What it says of what is looked for.
+    pub(super) says: Says,
     /// It is a word, and the term before it stands directly before it.
     pub(super) follows: bool,
+}
+
+/// How much a term says of what is looked for; the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Says {
+    /// Little: in a script without spaces, a single character, or a pair with one of grammar.
+    Little,
+    /// What is to be done with it: a word of asking.
+    Asking,
+    /// What it is.
+    What,
 }
 
 impl Query {
@@ -195,6 +210,9 @@ impl Query {
             words: terms.words,
             terms: terms.terms,
             asks_when: cues.asks_when,
+            asks_number: cues.asks_number,
+            asks_all: cues.asks_all,
+            recalls: cues.recalls,
             terms_left_out: terms.left_out,
             top_k: request.top_k as usize,
             scope: request.scope,
@@ -249,29 +267,40 @@ struct Terms {
 impl Terms {
     fn add(&mut self, found: Found<'_>) {
         match found {
-            Found::Word { word, place, .. } => {
+            Found::Word { word, place, language } => {
                 let follows = self.last_new.is_some_and(|last| last.checked_add(1) == Some(place));
-                if self.term(word, stems(word), false, follows) {
+                let asks = nature(word).asking & language.bit() != 0;
+                let says = if asks { Says::Asking } else { Says::What };
+                if self.term(word, stems(word), says, follows) {
                     self.last_new = Some(place);
                 }
                 self.keep_word(word);
             }
             Found::Pair(pair) => {
-                let weak = pair.chars().any(is_function_character) || pair.chars().all(is_hiragana);
-                self.unspaced(pair, weak);
+                let says = if pair.chars().any(is_function_character) || pair.chars().all(is_hiragana) {
+                    Says::Little
+                } else if nature(pair).asking != 0 {
+                    Says::Asking
+                } else {
+                    Says::What
+                };
+                self.unspaced(pair, says);
                 self.keep_word(pair);
             }
-            Found::Unit { character, alone } => self.unspaced(character.encode_utf8(&mut [0; 4]), !alone),
+            Found::Unit { character, alone } => {
+                let says = if alone { Says::What } else { Says::Little };
+                self.unspaced(character.encode_utf8(&mut [0; 4]), says);
+            }
         }
     }
 
-    fn unspaced(&mut self, text: &str, weak: bool) {
+    fn unspaced(&mut self, text: &str, says: Says) {
         self.last_new = None;
-        self.term(text, vec![(Languages::MAX, text.into())], weak, false);
+        self.term(text, vec![(Languages::MAX, text.into())], says, false);
     }
 
     /// True: it is a new term.
-    fn term(&mut self, text: &str, mut forms: Vec<(Languages, Box<str>)>, weak: bool, follows: bool) -> bool {
+    fn term(&mut self, text: &str, mut forms: Vec<(Languages, Box<str>)>, says: Says, follows: bool) -> bool {
         let owner = forms.first().and_then(|(_, first)| self.owners.get(first)).copied();
         // What another term finds already would count twice.
         forms.retain(|(_, form)| !self.owners.contains_key(form));
@@ -285,10 +314,10 @@ impl Terms {
         }
         match self.terms.get_mut(number) {
             Some(term) => {
-                term.weak &= weak;
+                term.says = term.says.max(says);
                 term.forms.append(&mut forms);
             }
-            None => self.terms.push(QueryTerm { text: text.into(), forms, weak, follows }),
+            None => self.terms.push(QueryTerm { text: text.into(), forms, says, follows }),
         }
         owner.is_none()
     }
@@ -371,12 +400,16 @@ mod tests {
         Query::parse(&request(text), &LIMITS).unwrap()
     }
 
-    /// Its terms, those that say little in parentheses, those that stand behind the one before with a plus.
+    /// Its terms, those that say little in parentheses, those of asking with a question mark, those that stand behind the
+    /// one before with a plus.
     fn terms_of(text: &str) -> Vec<String> {
-        let shown = |term: &QueryTerm| match (term.weak, term.follows) {
-            (true, _) => format!("({})", term.text),
-            (false, true) => format!("+{}", term.text),
-            (false, false) => term.text.to_string(),
+        let shown = |term: &QueryTerm| {
+            let text = match term.says {
+                Says::Little => format!("({})", term.text),
+                Says::Asking => format!("{}?", term.text),
+                Says::What => term.text.to_string(),
+            };
+            if term.follows { format!("+{text}") } else { text }
         };
         parse(text).terms.iter().map(shown).collect()
     }
@@ -397,6 +430,16 @@ mod tests {
     fn side_by_side_is_what_no_other_word_parts() {
         assert_eq!(terms_of("dog food for dog bowls"), ["dog", "+food", "bowls"]);
         assert_eq!(terms_of("dog 猫 food"), ["猫", "dog", "food"]);
+    }
+
+    #[test]
+    fn words_of_asking_are_known_in_the_language_of_the_query() {
+        assert_eq!(terms_of("Can you summarise what I said about the budget?"), ["summarise?", "+said?", "+budget"]);
+        assert_eq!(terms_of("Was hat er über die Art und das Haus gesagt?"), ["art?", "+haus", "+gesagt?"]);
+        assert_eq!(terms_of("the art of the house"), ["art", "+house"]);
+        assert_eq!(terms_of("关于预算"), ["(关)", "(于)", "关于?", "(预)", "于预", "(算)", "预算"]);
+        // A word of asking and one with its stem: what is looked for may well be the latter.
+        assert_eq!(terms_of("say sayings"), ["say"]);
     }
 
     #[test]

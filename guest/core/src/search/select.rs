@@ -13,6 +13,7 @@ use super::filter::Filter;
 use super::part::{Missing, Part, Run};
 use super::sums::Scratch;
 use super::view::{BLOCK, Piece, REACH, run_of};
+use super::weights::{FACTORS, Factors};
 use core::cmp::Reverse;
 use core::ops::Range;
 use std::collections::BinaryHeap;
@@ -58,10 +59,12 @@ pub(super) struct Scorer<'s> {
     most_beyond: [u64; REACH as usize],
     /// The greatest sum of a session.
     best_session: u64,
+    /// What multiplies for what a document is.
+    factors: Factors,
 }
 
 /// Weights by what is known of a document.
-struct ByTraits([u64; Traits::COUNT]);
+struct ByTraits([u64; Traits::NEAR]);
 
 impl ByTraits {
     fn new(weight: impl Fn(Traits) -> u64) -> ByTraits {
@@ -70,8 +73,7 @@ impl ByTraits {
 
     #[inline]
     fn of(&self, traits: Traits) -> u64 {
-        // A segment that says more of a document than there is to know is none of ours.
-        self.0.get(usize::from(traits.0)).copied().unwrap_or(0)
+        self.0.get(traits.near()).copied().unwrap_or(0)
     }
 
     fn most(&self) -> u64 {
@@ -85,8 +87,8 @@ pub(super) struct Parts {
     pub(super) after: u64,
     pub(super) session: u64,
     pub(super) named: u64,
-    pub(super) assistant: u64,
-    pub(super) time: u64,
+    /// As [`FACTORS`].
+    pub(super) own: [u64; FACTORS.len()],
 }
 
 /// The best documents.
@@ -124,7 +126,7 @@ impl<'s> Scorer<'s> {
                 core::mem::replace(&mut weight, next)
             })
         };
-        let (before, after) = (falling(weights.before), falling(weights.after));
+        let (before, after) = (falling(weights.before(search.query)), falling(weights.after));
         let mut distance = 0;
         let before: [ByTraits; REACH as usize] = before.map(|weight| {
             distance += 1;
@@ -148,6 +150,7 @@ impl<'s> Scorer<'s> {
         let mut scorer = Scorer {
             search,
             sums: own,
+            factors: Factors::new(&weights, search.query),
             best_session: sessions.iter().copied().max().unwrap_or(0).into(),
             sessions,
             blocks,
@@ -224,7 +227,7 @@ impl<'s> Scorer<'s> {
     pub(super) fn parts(&self, at: At, missing: &mut Missing) -> Parts {
         let Search { index, view, .. } = self.search;
         let weights = &view.weights;
-        let mut found = Parts { before: 0, after: 0, session: 0, named: 1000, assistant: 1000, time: 1000 };
+        let mut found = Parts { before: 0, after: 0, session: 0, named: 1000, own: [1000; FACTORS.len()] };
         let (part_number, document) = at;
         let (part, piece) = match (index.parts.get(part_number as usize), view.pieces.get(part_number as usize)) {
             (Some(part), Some(piece)) => (part, piece),
@@ -251,14 +254,21 @@ impl<'s> Scorer<'s> {
         if self.names_speaker(part, part_number, document, missing) == Some(true) {
             found.named = weights.named;
         }
-        [found.assistant, found.time] = self.factors(part.traits_of(document));
+        let traits = part.traits_of(document);
+        let matters = !traits.by_machine() && (traits.is_question() || traits.is_standing());
+        let is_machine = |(part, document): At| {
+            index.parts.get(part as usize).is_some_and(|part| part.traits_of(document).by_machine())
+        };
+        let beside = [ordinal.checked_sub(1), ordinal.checked_add(1)];
+        let to_machine = matters && beside.into_iter().flatten().filter_map(neighbour).any(is_machine);
+        found.own = self.factors.of(traits, to_machine);
         found
     }
 
     fn score(&self, at: At, missing: &mut Missing) -> u64 {
         let parts = self.parts(at, missing);
         let total = u64::from(self.sum(at)) * 1000 + parts.before + parts.after + parts.session;
-        [parts.named, parts.assistant, parts.time].into_iter().fold(total, multiplied)
+        parts.own.into_iter().fold(multiplied(total, parts.named), multiplied)
     }
 
     /// Whether a document whose neighbours stand beside it in its part may have a total of `bar`, where no sum around it is
@@ -281,14 +291,6 @@ impl<'s> Scorer<'s> {
         total >= bar
     }
 
-    /// What multiplies by what a document is and says, in thousandths.
-    fn factors(&self, traits: Traits) -> [u64; 2] {
-        let weights = &self.search.view.weights;
-        let assistant = if traits.by_machine() { weights.assistant } else { 1000 };
-        let time = if self.search.query.asks_when && traits.says_when() { weights.time } else { 1000 };
-        [assistant, time]
-    }
-
     /// Whether the query names who spoke. None: it is not at hand.
     fn names_speaker(&self, part: &Part, number: u32, document: u32, missing: &mut Missing) -> Option<bool> {
         let Some(marked) = self.named.get(number as usize).filter(|marked| !marked.is_empty()) else {
@@ -301,19 +303,33 @@ impl<'s> Scorer<'s> {
 
     /// What it takes to have this score.
     fn bar(&self, score: u64) -> Bar {
-        let named = if self.named.is_empty() { 1000 } else { self.search.view.weights.named };
-        let totals = [1000, named].map(|named| {
-            Bar::TRAITS.map(|traits| {
-                let [assistant, time] = self.factors(traits);
-                // Each factor is rounded down, so that no total has more than their product makes of it.
-                let factors = named.saturating_mul(assistant).saturating_mul(time).max(1);
-                match score.checked_mul(1_000_000_000) {
-                    Some(score) => score.div_ceil(factors),
-                    None => u64::MAX / factors,
+        let factors = self.factors.by_trait();
+        let mut unnamed = [0; Bar::COUNT];
+        for kind in 0..Bar::COUNT {
+            // The first of the traits that change anything; without it, the total is known already.
+            let first = (0..).zip(factors).find(|(number, (_, factor))| kind >> number & 1 > 0 && *factor != 1000);
+            let total = match first {
+                Some((number, (_, factor))) => {
+                    before_factor(unnamed.get(kind & !(1 << number)).copied().unwrap_or(0), factor)
                 }
-            })
-        });
-        let least = totals.iter().flatten().copied().min().unwrap_or(0);
+                None => score,
+            };
+            if let Some(place) = unnamed.get_mut(kind) {
+                *place = total;
+            }
+        }
+        let weight = if self.named.is_empty() { 1000 } else { self.search.view.weights.named };
+        let totals = [unnamed, unnamed.map(|total| before_factor(total, weight))];
+        let [unnamed, named] = totals;
+        let mut least = [0; Bar::COUNT];
+        for (kind, (unnamed, named)) in unnamed.into_iter().zip(named).enumerate() {
+            let fewer = (0..factors.len()).filter(|number| kind >> number & 1 > 0);
+            let fewer = fewer.filter_map(|number| least.get(kind & !(1 << number))).copied().min();
+            let most = unnamed.min(named).min(fewer.unwrap_or(u64::MAX));
+            if let Some(place) = least.get_mut(kind) {
+                *place = most;
+            }
+        }
         Bar { score, totals, least }
     }
 
@@ -333,7 +349,8 @@ impl<'s> Scorer<'s> {
         let best_session = product(self.best_session, self.search.view.weights.session);
         for (number, piece) in self.search.view.pieces.iter().enumerate() {
             for (block, bound) in self.bounds(piece).filter(|(_, bound)| *bound < high) {
-                if bound + best_session >= best.bar.least {
+                let any = piece.traits.get(block - piece.blocks().start).copied().unwrap_or(Traits::ANY);
+                if bound + best_session >= best.bar.least(any) {
                     self.look_in(number, block, bound, filter, &mut best, missing);
                 }
             }
@@ -397,24 +414,25 @@ impl<'s> Scorer<'s> {
         let (Some(piece), Some(part)) = (view.pieces.get(number), index.parts.get(number)) else { return };
         best.raise(self);
         let most_session = product(self.best_session_in(piece, part, block), view.weights.session);
-        if bound + most_session < best.bar.least {
+        let from = block * BLOCK - piece.base;
+        let least = best.bar.least(piece.traits.get(from / BLOCK).copied().unwrap_or(Traits::ANY));
+        if bound + most_session < least {
             return;
         }
-        let from = block * BLOCK - piece.base;
         let mut around = None;
         let mut most_around = u64::from(self.around.get(block).copied().unwrap_or(0)) * self.most_around;
         // Else neighbours may stand elsewhere.
         if self.parted.binary_search(&block).is_err() {
             let greatest = self.blocks.get(block).copied().unwrap_or(0);
             let known = Around::new(self.sums.get(piece.places()).unwrap_or_default(), from, greatest);
-            if known.bound(self.most_around) + most_session < best.bar.least {
+            if known.bound(self.most_around) + most_session < least {
                 return;
             }
             most_around = u64::from(known.most()) * self.most_around;
             around = Some(known);
         }
         // What a sum is at least that is worth a look.
-        let sum = best.bar.least.saturating_sub(most_around + most_session).div_ceil(1000).max(1);
+        let sum = least.saturating_sub(most_around + most_session).div_ceil(1000).max(1);
         self.look_at(number, from..from + BLOCK, sum, around, filter, best, missing);
     }
 
@@ -523,22 +541,42 @@ impl Around {
 #[derive(Clone, Copy, Default)]
 struct Bar {
     score: u64,
-    /// By whether the speaker is named, then as [`Bar::TRAITS`].
-    totals: [[u64; 4]; 2],
-    /// Of all of them.
-    least: u64,
+    /// By whether the speaker is named, then by [`Bar::kind`].
+    totals: [[u64; Bar::COUNT]; 2],
+    /// Of all documents that have no other traits.
+    least: [u64; Bar::COUNT],
 }
 
 impl Bar {
-    /// All that factors depend on.
-    const TRAITS: [Traits; 4] =
-        [Traits(0), Traits(Traits::MACHINE), Traits(Traits::TIME), Traits(Traits::MACHINE | Traits::TIME)];
+    /// How many kinds of documents there are for what multiplies: a bit for each of [`Factors::by_trait`].
+    const COUNT: usize = 16;
+
+    #[inline]
+    fn kind(traits: Traits) -> usize {
+        usize::from(traits.by_machine())
+            | usize::from(traits.says_when()) << 1
+            | usize::from(traits.has_number()) << 2
+            | usize::from(traits.is_standing()) << 3
+    }
 
     #[inline]
     fn total(&self, traits: Traits, is_named: bool) -> u64 {
         let [unnamed, named] = &self.totals;
-        let number = usize::from(traits.by_machine()) | usize::from(traits.says_when()) << 1;
-        (if is_named { named } else { unnamed }).get(number).copied().unwrap_or(0)
+        (if is_named { named } else { unnamed }).get(Bar::kind(traits)).copied().unwrap_or(0)
+    }
+
+    /// The least total that does for a document whose traits are among these.
+    fn least(&self, any: Traits) -> u64 {
+        self.least.get(Bar::kind(any)).copied().unwrap_or(0)
+    }
+}
+
+/// The least number that a factor, in thousandths and rounded down, makes this of.
+fn before_factor(score: u64, factor: u64) -> u64 {
+    match (factor, score.checked_mul(1000)) {
+        (1000, _) => score,
+        (_, Some(score)) => score.div_ceil(factor.max(1)),
+        (_, None) => u64::MAX / factor.max(1),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Words to stems, so that `houses` and `house` are one term.
 //!
-//! Snowball's stemmers (snowballstem.org) for the languages of [`Language`] and for Russian, and irregular forms of English before them.
+//! Snowball's stemmers (snowballstem.org) for the languages of [`Language`] and for Russian; before them irregular forms of
+//! English, and one spelling of what has two.
 //! A word is stemmed only if it is letters of one script throughout: `50k`, `v2` and names in other scripts stay as they
 //! are. Knows words and languages; must not know texts.
 
-use super::words::{Language, Languages, regular};
+use super::words::{Language, Languages, american, regular};
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
@@ -41,7 +42,10 @@ fn stem_latin(word: &str, language: Language) -> Cow<'_, str> {
             return match regular(word) {
                 // One of ours: its stem is as constant as it is.
                 Some(regular) => Stemmer::create(Algorithm::English).stem(regular),
-                None => Stemmer::create(Algorithm::English).stem(word),
+                None => match american(word) {
+                    Some(american) => Cow::Owned(Stemmer::create(Algorithm::English).stem(&american).into_owned()),
+                    None => Stemmer::create(Algorithm::English).stem(word),
+                },
             };
         }
         Language::German => Algorithm::German,
@@ -85,6 +89,9 @@ mod tests {
             (Language::English, &["house", "houses", "housing"][..]),
             (Language::English, &["go", "goes", "went", "gone", "going"]),
             (Language::English, &["child", "children"]),
+            (Language::English, &["color", "colour", "colours", "coloured"]),
+            (Language::English, &["organize", "organising", "organised", "organization", "organisation"]),
+            (Language::English, &["travel", "traveled", "travelling"]),
             (Language::German, &["haus", "häuser", "hauses"]),
             (Language::French, &["maison", "maisons"]),
             (Language::Spanish, &["casa", "casas"]),

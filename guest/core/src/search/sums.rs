@@ -187,18 +187,20 @@ impl Scratch {
                 }
             }
             let sessions = view.session_k.len() as u32;
+            let weight = view.weights.of_session_term(found.term.says);
             let add = |rarity, held: &mut u16, sum: &mut u32, k: u64| {
                 *sum = sum.saturating_add(sums.scale.rounded(rarity, saturation(core::mem::take(held), k)));
             };
             if is_dense {
-                let rarity = rarity(sessions, self.held.iter().filter(|held| **held > 0).count() as u32);
+                let held = self.held.iter().filter(|held| **held > 0).count() as u32;
+                let rarity = share(rarity(sessions, held), weight);
                 for ((held, sum), k) in self.held.iter_mut().zip(&mut self.sessions).zip(&view.session_k) {
                     if *held > 0 {
                         add(rarity, held, sum, *k);
                     }
                 }
             } else {
-                let rarity = rarity(sessions, self.touched.len() as u32);
+                let rarity = share(rarity(sessions, self.touched.len() as u32), weight);
                 for session in self.touched.drain(..).map(|session| session as usize) {
                     let held = self.held.get_mut(session).zip(self.sessions.get_mut(session));
                     if let Some(((held, sum), k)) = held.zip(view.session_k.get(session)) {

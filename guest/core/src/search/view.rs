@@ -9,7 +9,7 @@
 //! Sessions are numbered over all parts. A view is made of what parts know of their stretches ([`super::part`]), and so costs
 //! time in proportion to files and sessions, not to documents.
 
-use super::document::Kind;
+use super::document::{Kind, Traits};
 use super::files::{Files, RunAt};
 use super::part::{CLASSES, Part, Run, SESSION, class};
 use super::score::{Corpus, Saturation, k};
@@ -63,6 +63,8 @@ pub(super) struct Piece {
     pub(super) files: Vec<Option<u32>>,
     /// Some of its documents are claims.
     pub(super) has_claims: bool,
+    /// Of each block, what any of its documents is.
+    pub(super) traits: Vec<Traits>,
 }
 
 impl Piece {
@@ -103,6 +105,7 @@ impl View {
                 hidden: Vec::new(),
                 files: vec![None; part.runs().len()],
                 has_claims: false,
+                traits: part.traits().chunks(BLOCK).map(any_of).collect(),
             }
         };
         let mut pieces: Vec<Piece> = parts.iter().map(empty).collect();
@@ -207,6 +210,11 @@ pub(super) fn run_of(part: &Part, document: u32) -> Option<usize> {
 fn run_at(parts: &[Part], at: RunAt) -> Option<(&Part, &Run)> {
     let part = parts.get(at.part as usize)?;
     Some((part, part.runs().get(at.run as usize)?))
+}
+
+/// Every trait that any document has.
+fn any_of(traits: &[u8]) -> Traits {
+    Traits(traits.iter().fold(0, |all, traits| all | traits))
 }
 
 /// Documents of stretches that do not count.

@@ -4,8 +4,14 @@
 //!   how other words belong together and nothing about what a text is about; they are neither indexed nor looked for. They
 //!   also tell which language a text is in. Closed classes only, and nothing that is also a name, a month or a thing:
 //!   `may`, `will`, `us`, `won` stay out.
+//! - Words of asking: what people say to have something told, recalled or put together (`list`, `mention`, `summary`,
+//!   `different kinds of`). In a question they say what is to be done with the answer rather than what it is about, and who
+//!   spoke of the thing seldom used them. They can mean something (`the order of books`), so they are indexed and looked
+//!   for, and count less. By what they are for, not by any set of questions.
 //! - English words whose other forms no suffix leads to (`went`, `children`).
-//! - Words that say when something was, and words that ask when.
+//! - English words that are written one way in Britain and another in America (`colour`, `organise`).
+//! - Words that say when something was, and words that ask when; numbers, and words that ask how many.
+//! - Words by which something is to be so from then on (`always`, `from now on`, `I prefer`).
 //! - Characters of East Asian scripts that carry grammar.
 //!
 //! All of them are folded as `fold` does. Knows words; must not know texts, queries or the index.
@@ -55,6 +61,16 @@ pub(super) struct Nature {
     pub time: bool,
     /// It asks when.
     pub asks_when: bool,
+    /// In which languages it is a word of asking.
+    pub asking: Languages,
+    /// It asks for a summary.
+    pub asks_summary: bool,
+    /// It is a number.
+    pub number: bool,
+    /// It asks how many.
+    pub asks_number: bool,
+    /// One of [`STANDING`] has it.
+    pub standing: bool,
 }
 
 /// What is known of a folded word. Nothing of most.
@@ -71,6 +87,28 @@ pub(super) fn regular(word: &str) -> Option<&'static str> {
     let table: &[(&str, &'static str)] = &IRREGULAR_TABLE;
     let at = table.binary_search_by_key(&word, |(word, _)| word).ok()?;
     table.get(at).map(|(_, regular)| *regular)
+}
+
+/// The American spelling of an English word that is written otherwise in Britain.
+pub(super) fn american(word: &str) -> Option<String> {
+    let bytes = word.as_bytes();
+    let spelled = |at: usize, british: &str, american: &str, roots: &[&str], endings: &[&str]| {
+        let (root, rest) = word.split_at_checked(at)?;
+        let ending = rest.strip_prefix(british)?;
+        let fits = (endings.is_empty() || endings.contains(&ending)) && roots.contains(&root);
+        fits.then(|| [root, american, ending].concat())
+    };
+    // Nearly all words have none of these, and all words pass through here.
+    let mut is_or_ys = None;
+    for (at, two) in bytes.windows(2).enumerate() {
+        match two {
+            b"ou" if bytes.get(at + 2) == Some(&b'r') => return spelled(at, "our", "or", &OUR, &[]),
+            b"is" | b"ys" => is_or_ys = Some(at),
+            _ => {}
+        }
+    }
+    let at = is_or_ys?;
+    spelled(at, "is", "iz", &ISE, &ISE_ENDINGS).or_else(|| spelled(at, "ys", "yz", &YSE, &ISE_ENDINGS))
 }
 
 /// Whether an East Asian character mostly carries grammar: pronouns, particles, the copula, question words.
@@ -97,6 +135,14 @@ static TABLE: LazyLock<Vec<(&'static str, Nature)>> = LazyLock::new(|| {
     }
     add(TIME_WORDS, &|nature| nature.time = true);
     add(ASKS_WHEN, &|nature| nature.asks_when = true);
+    for (language, words) in ASKING_WORDS {
+        add(words, &|nature| nature.asking = language.bit());
+    }
+    add(ASKS_SUMMARY, &|nature| nature.asks_summary = true);
+    add(NUMBERS, &|nature| nature.number = true);
+    add(STANDING_WORDS, &|nature| nature.standing = true);
+    add(ASKS_NUMBER, &|nature| nature.asks_number = true);
+    add(ASKING_PAIRS, &|nature| nature.asking = Languages::MAX);
     all.sort_by_key(|(word, _)| *word);
     all.dedup_by(|later, earlier| {
         let same = later.0 == earlier.0;
@@ -104,6 +150,11 @@ static TABLE: LazyLock<Vec<(&'static str, Nature)>> = LazyLock::new(|| {
             earlier.1.function |= later.1.function;
             earlier.1.time |= later.1.time;
             earlier.1.asks_when |= later.1.asks_when;
+            earlier.1.asking |= later.1.asking;
+            earlier.1.asks_summary |= later.1.asks_summary;
+            earlier.1.number |= later.1.number;
+            earlier.1.asks_number |= later.1.asks_number;
+            earlier.1.standing |= later.1.standing;
         }
         same
     });
@@ -210,6 +261,306 @@ const ASKS_WHEN: &str = "\
      when wann quand cuándo quando wanneer когда \
      date dates datum fecha data дата \
      时间 時間 日期 时候 時候 何时 何時 几时 哪年 哪天 哪月 几月 几号 何年 何月 何日 いつ 언제 날짜";
+
+/// Verbs of telling, recalling, wishing and advising; nouns of what is asked for in general, and of talk; adjectives that
+/// say which or how much of it; words that say how far a question goes.
+const ASKING_WORDS: [(Language, &str); 7] = [
+    (
+        Language::English,
+        "answer answered answers ask asked asking asks bring bringing brings brought describe described \
+         describes describing discuss discussed discusses discussing explain explained explaining explains gave give given \
+         gives giving list listed listing lists mention mentioned mentioning mentions outline provide provided provides \
+         providing recall recalled recap remember remembered remembers remind reminded reminds said say saying says share \
+         shared shares sharing show showed showing shown shows speak speaking spoke spoken summarise summarised summarize \
+         summarized talk talked talking talks tell telling tells told \
+         advice advise advised help helped helping helps know knowing known knows knew like liked likes need needed needs \
+         please recommend recommendation recommendations recommended recommends suggest suggested suggestion suggestions \
+         suggests think thinking thinks thought tried tries try trying use used uses using want wanted wants wonder \
+         wondering \
+         aspect aspects chat chats conversation conversations description detail details discussion discussions example \
+         examples explanation info information item items kind kinds message messages number numbers order overview \
+         question questions sequence sort sorts summary summaries thing things topic topics type types way ways \
+         certain clear clearly comprehensive current currently different exact exactly main overall particular \
+         particularly several specific specifically total various \
+         across according based concerning include included includes including involve involved involves involving \
+         regarding relate related relates relating throughout",
+    ),
+    (
+        Language::German,
+        "antwort antworten beschreibe beschreiben bitte erinnere erinnern erinnerst erkläre erklären erwähne erwähnen \
+         erwähnt erzähl erzähle erzählen erzählt frage fragen fragte gefragt geben gegeben gesagt gesprochen gib nannte \
+         nenne nennen reden redeten sag sage sagen sagst sagt sagte sagten sprach sprachen sprechen zeige zeigen \
+         zusammenfassen empfehlen empfehle empfiehl empfohlen helfen hilf möchte möchten raten schlage vorschlagen \
+         weiss weisst wissen will wollen wollte wollten \
+         aspekt aspekte art arten beispiel beispiele details ding dinge einzelheiten empfehlung empfehlungen gespräch \
+         gespräche gesprächen information informationen nachricht nachrichten punkt punkte reihenfolge sache sachen thema \
+         themen übersicht überblick unterhaltung vorschlag vorschläge zusammenfassung \
+         bestimmt bestimmte bestimmten einzeln einzelne genau verschieden verschiedene verschiedenen verschiedener \
+         betreffend bezüglich hinsichtlich",
+    ),
+    (
+        Language::French,
+        "aide aider aidez conseille conseiller conseillé décrire décris décrit demandé demander dire dis dit donne donner \
+         donné expliquer explique expliqué mentionné mentionner montre montrer parler parle parlé peux peut pouvez pourrais \
+         proposé proposer raconte raconter rappelle rappeler recommandé recommander résume résumer sais savez savoir suggéré \
+         suggérer veux voudrais vouloir voulu \
+         aspects chose choses conversation conversations conseil conseils détail détails discussion discussions exemple \
+         exemples genre information informations liste message messages ordre question questions recommandation \
+         recommandations réponse résumé sorte sortes suggestion suggestions sujet sujets type types \
+         certain certaine certaines certains différent différente différentes différents exactement précis précise \
+         concernant",
+    ),
+    (
+        Language::Spanish,
+        "ayuda ayudar ayudas conté contado contar contó cuenta cuéntame da dado dame decir describe describir di dice dicho \
+         dije dijiste dijo dime explica explicado explicar hablado hablamos hablar mencionado mencionar mencioné mencionó \
+         muestra pregunté preguntar puedes quería querría quiero quiere recomendado recomendar recomiendas recuerda \
+         recuerdas recuérdame resume resumir sabe sabes saber sugerido sugerir sugieres \
+         aspecto aspectos consejo consejos conversación conversaciones cosa cosas detalle detalles ejemplo ejemplos \
+         información lista mensaje mensajes orden pregunta preguntas recomendación recomendaciones respuesta resumen \
+         sugerencia sugerencias tema temas tipo tipos \
+         cierta ciertas cierto ciertos diferente diferentes distintas distintos exactamente varias varios",
+    ),
+    (
+        Language::Italian,
+        "aiuta aiutami aiutare chiedere chiesto consiglia consigliato descrivere descrivi detto dice dici dimmi dire disse \
+         elenca menzionato parlare parlato puoi potresti raccomandato raccontare raccontato ricorda ricordami ricordi \
+         riassumere riassumi sai sapere spiega spiegare spiegato suggerire suggerisci suggerito voglio vorrei vuoi \
+         aspetti aspetto conversazione conversazioni consigli consiglio cosa cose dettagli dettaglio domanda domande \
+         elenco esempi esempio genere informazione informazioni lista messaggi messaggio ordine riassunto risposta \
+         suggerimenti suggerimento tema temi tipi tipo \
+         certa certe certi certo diversa diverse diversi diverso esattamente varie vari",
+    ),
+    (
+        Language::Portuguese,
+        "ajuda ajudar conta contar contou descreva descrever diga disse dizer explicar explicou explique falamos falar \
+         falou lembra lembrar lembre liste mencionado mencionar mencionei mencionou mostre perguntei pode poderia queria \
+         quero recomenda recomendado recomendou resuma resumir sabe saber sugere sugeriu sugerir \
+         aspecto aspectos coisa coisas conselho conselhos conversa conversas detalhe detalhes exemplo exemplos informação \
+         informações lista mensagem mensagens ordem pergunta perguntas recomendação recomendações resposta resumo sugestão \
+         sugestões tema temas tipo tipos \
+         certa certas certo certos diferente diferentes exatamente várias vários",
+    ),
+    (
+        Language::Dutch,
+        "beschrijf beschrijven gaf gegeven geef geven genoemd gesproken gevraagd gezegd help helpen herinner herinneren \
+         leg noem noemde noemen praten samenvatten sprak spraken spreken toon vertel vertelde vertellen verteld vraag \
+         vragen vroeg weet weten wil wilde willen zeg zeggen aanraden aanbevolen voorstellen \
+         aanbeveling aanbevelingen aspect aspecten bericht berichten details ding dingen gesprek gesprekken informatie \
+         lijst onderwerp onderwerpen overzicht punten samenvatting soort soorten suggestie suggesties volgorde voorbeeld \
+         voorbeelden \
+         bepaald bepaalde precies verschillend verschillende betreffende",
+    ),
+];
+
+/// Without `one`, which in most languages is an article or a pronoun, and without what is rather a common word.
+const NUMBERS: &str = "\
+     two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen \
+     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand thousands million millions \
+     billion once twice couple dozen dozens half quarter \
+     zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreissig vierzig fünfzig hundert tausend einmal \
+     zweimal dreimal dutzend halb hälfte \
+     deux trois quatre cinq sept huit neuf dix onze douze vingt trente quarante cinquante cent mille fois douzaine demi \
+     dos tres cuatro cinco seis siete ocho nueve diez once doce veinte treinta cuarenta cincuenta cien mil veces docena \
+     due tre quattro cinque sei sette otto nove dieci undici dodici venti trenta quaranta cinquanta cento mila volte \
+     dois duas três quatro sete oito nove dez onze doze vinte trinta quarenta cinquenta cem vezes dúzia \
+     twee drie vijf zes zeven negen tien twaalf twintig dertig veertig vijftig honderd duizend keer \
+     два две три четыре пять шесть семь восемь девять десять двадцать сто тысяча тысяч";
+
+/// The words that ask with `how` are in [`is_measure`]. Without 多少, which is asked of what is no number as well.
+const ASKS_NUMBER: &str = "\
+     wieviel wieviele combien cuánto cuánta cuántos cuántas quanto quanta quanti quante quantos quantas hoeveel сколько \
+     几个 幾個 几次 幾次 几人 几位 多大 多高 多远 多遠 多长 多長 何人 何回 何個 何歳 몇명 몇번 몇개 얼마";
+
+/// Whether `how` asks with it how many or how much there is of something.
+pub(super) fn is_measure(word: &str) -> bool {
+    matches!(
+        word,
+        "many"
+            | "much"
+            | "often"
+            | "old"
+            | "far"
+            | "big"
+            | "tall"
+            | "high"
+            | "deep"
+            | "heavy"
+            | "viel"
+            | "viele"
+            | "vielen"
+            | "oft"
+            | "alt"
+            | "weit"
+            | "gross"
+            | "hoch"
+            | "schwer"
+            | "veel"
+            | "vaak"
+            | "oud"
+            | "ver"
+            | "groot"
+            | "hoog"
+    )
+}
+
+/// Whether a character is a number in East Asian scripts. Not the one of one, which is in every other word.
+pub(super) fn is_number_character(c: char) -> bool {
+    matches!(c, '二' | '三' | '四' | '五' | '六' | '七' | '八' | '九' | '十' | '百' | '千' | '万' | '萬' | '两' | '兩')
+}
+
+/// With what a sentence begins that says how something is to be from then on.
+pub(super) const STANDING_FIRST: [&str; 12] = [
+    "always",
+    "never",
+    "immer",
+    "niemals",
+    "toujours",
+    "jamais",
+    "siempre",
+    "nunca",
+    "sempre",
+    "altijd",
+    "nooit",
+    "всегда",
+];
+
+/// What may stand before that.
+pub(super) const POLITE: [&str; 14] = [
+    "please",
+    "and",
+    "so",
+    "also",
+    "but",
+    "bitte",
+    "und",
+    "por",
+    "favor",
+    "per",
+    "favore",
+    "alstublieft",
+    "en",
+    "пожалуйста",
+];
+
+/// What says so wherever it stands, or says what somebody prefers.
+pub(super) const STANDING: [&[&str]; 32] = [
+    &["i", "prefer"],
+    &["i", "d", "prefer"],
+    &["i", "would", "prefer"],
+    &["i", "d", "rather"],
+    &["i", "would", "rather"],
+    &["ich", "bevorzuge"],
+    &["ich", "möchte", "lieber"],
+    &["ich", "hätte", "lieber"],
+    &["je", "préfère"],
+    &["prefiero"],
+    &["preferisco"],
+    &["prefiro"],
+    &["ik", "heb", "liever"],
+    &["предпочитаю"],
+    &["from", "now", "on"],
+    &["whenever", "i", "ask"],
+    &["when", "i", "ask"],
+    &["every", "time", "i", "ask"],
+    &["ab", "jetzt"],
+    &["ab", "sofort"],
+    &["von", "nun", "an"],
+    &["jedes", "mal", "wenn", "ich"],
+    &["désormais"],
+    &["dorénavant"],
+    &["chaque", "fois", "que", "je"],
+    &["a", "partir", "de", "ahora"],
+    &["cada", "vez", "que"],
+    &["d", "ora", "in", "poi"],
+    &["ogni", "volta", "che"],
+    &["a", "partir", "de", "agora"],
+    &["sempre", "que"],
+    &["vanaf", "nu"],
+];
+
+/// A word of each of those, by which texts are told that need not be looked through for them.
+const STANDING_WORDS: &str = "\
+     now ask prefer rather bevorzuge lieber jetzt sofort nun jedes préfère désormais dorénavant chaque prefiero ahora vez \
+     preferisco ora ogni prefiro agora sempre liever vanaf предпочитаю";
+
+/// The same where no space parts words.
+pub(super) const STANDING_UNSPACED: [&str; 13] = [
+    "从现在起",
+    "從現在起",
+    "从今以后",
+    "從今以後",
+    "以后都",
+    "以後都",
+    "每次我",
+    "我更喜欢",
+    "我更喜歡",
+    "我偏好",
+    "今後は",
+    "앞으로는",
+    "항상",
+];
+
+const ASKS_SUMMARY: &str = "\
+     summary summaries summarise summarised summarize summarized overview recap \
+     zusammenfassen zusammenfassung überblick résume résumé résumer resumen resumir resume riassumere riassumi riassunto \
+     resumo resuma samenvatten samenvatting overzicht \
+     总结 總結 概括 概述 要約 요약";
+
+/// What an assistant is reminded of behind `did you` or `you`, as it is said in a question and in a statement.
+const TELLING: [&str; 15] = [
+    "advise",
+    "describe",
+    "explain",
+    "give",
+    "list",
+    "mention",
+    "outline",
+    "propose",
+    "provide",
+    "recommend",
+    "say",
+    "show",
+    "suggest",
+    "tell",
+    "write",
+];
+
+const TOLD: [&str; 19] = [
+    "asked",
+    "brought",
+    "discussed",
+    "talked",
+    "advised",
+    "described",
+    "explained",
+    "gave",
+    "listed",
+    "mentioned",
+    "outlined",
+    "proposed",
+    "provided",
+    "recommended",
+    "said",
+    "showed",
+    "suggested",
+    "told",
+    "wrote",
+];
+
+/// Whether `did you` goes on with having said something.
+pub(super) fn is_telling(word: &str) -> bool {
+    TELLING.contains(&word)
+}
+
+/// Whether `you` or `I` goes on with having said something.
+pub(super) fn is_told(word: &str) -> bool {
+    TOLD.contains(&word)
+}
+
+const ASKING_PAIRS: &str = "\
+     关于 關於 来着 來著 请问 請問 告诉 告訴 知道 记得 記得 介绍 介紹 说说 說說 讲讲 講講 谈谈 談談 提到 提过 提過 总结 總結 概括 列出 建议 建議 \
+     推荐 推薦 一下 教え 覚え 要約 提案 알려 말해 기억 요약 추천";
 
 /// A line for each form that stands for the others: first it, then they.
 const IRREGULAR: &str = "\
@@ -338,7 +689,161 @@ wolf wolves
 woman women
 worse worst bad
 write wrote written
+aging ageing
+aluminum aluminium
+cancel cancelled cancelling
+catalog catalogue catalogues catalogued
+center centre centres centred
+cozy cosy
+defense defence defences
+dialog dialogue dialogues
+enroll enrol enrols enrolment
+fiber fibre fibres
+fuel fuelled fuelling
+fulfill fulfil fulfils fulfilment
+gray grey greys
+jewelry jewellery
+judgment judgement judgements
+label labelled labelling
+level levelled levelling
+license licence licences
+liter litre litres
+meter metre metres
+model modelled modelling modeller
+mold mould moulds mouldy
+mom mum mums
+offense offence offences
+pajamas pyjamas
+plow plough ploughs
+program programme programmes
+skeptical sceptical
+theater theatre theatres
+tire tyre tyres
+travel travelled traveller travellers travelling
 ";
+
+/// What stands before `our`.
+const OUR: [&str; 32] = [
+    "arm",
+    "behavi",
+    "cand",
+    "clam",
+    "col",
+    "demean",
+    "disc",
+    "disfav",
+    "dishon",
+    "discol",
+    "endeav",
+    "enam",
+    "fav",
+    "ferv",
+    "flav",
+    "harb",
+    "hon",
+    "hum",
+    "lab",
+    "misbehavi",
+    "neighb",
+    "od",
+    "parl",
+    "ranc",
+    "rig",
+    "rum",
+    "savi",
+    "sav",
+    "splend",
+    "tum",
+    "vap",
+    "vig",
+];
+
+/// What stands before `ise`. Words that are written so everywhere (`advertise`, `precise`) are none of these.
+const ISE: [&str; 78] = [
+    "agon",
+    "apolog",
+    "author",
+    "brutal",
+    "capital",
+    "categor",
+    "central",
+    "character",
+    "civil",
+    "colon",
+    "commercial",
+    "computer",
+    "container",
+    "critic",
+    "crystall",
+    "custom",
+    "decentral",
+    "democrat",
+    "digit",
+    "emphas",
+    "energ",
+    "equal",
+    "familiar",
+    "fantas",
+    "fertil",
+    "final",
+    "formal",
+    "general",
+    "global",
+    "harmon",
+    "hospital",
+    "idol",
+    "individual",
+    "industrial",
+    "initial",
+    "international",
+    "item",
+    "jeopard",
+    "legal",
+    "local",
+    "material",
+    "maxim",
+    "mechan",
+    "memor",
+    "mesmer",
+    "minim",
+    "mobil",
+    "modern",
+    "modular",
+    "monet",
+    "neutral",
+    "normal",
+    "optim",
+    "organ",
+    "parallel",
+    "parameter",
+    "penal",
+    "personal",
+    "polar",
+    "popular",
+    "priorit",
+    "public",
+    "random",
+    "rational",
+    "real",
+    "recogn",
+    "reorgan",
+    "revolution",
+    "scrutin",
+    "serial",
+    "social",
+    "special",
+    "stabil",
+    "standard",
+    "summar",
+    "sympath",
+    "synchron",
+    "util",
+];
+
+/// What stands before `yse`.
+const YSE: [&str; 3] = ["anal", "catal", "paral"];
+
+const ISE_ENDINGS: [&str; 9] = ["e", "ed", "er", "ers", "es", "ing", "able", "ation", "ations"];
 
 const FUNCTION_CHARACTERS: &[char] = &[
     '的', '了', '吗', '嗎', '呢', '吧', '啊', '呀', '哦', '嘛', '么', '麼', '是', '在', '有', '和', '与', '與', '及',
@@ -362,10 +867,11 @@ mod tests {
             assert_eq!(folded, *word);
         }
         assert!(TABLE.is_sorted_by(|a, b| a.0 < b.0));
-        for word in ["will", "us", "won", "", "budget", "猫"] {
+        for word in ["us", "won", "", "budget", "猫"] {
             assert_eq!(nature(word), Nature::default(), "{word}");
         }
         assert!(nature("may").time && nature("may").function == 0);
+        assert_eq!(nature("will"), Nature { asking: Language::German.bit(), ..Nature::default() });
         assert_eq!(
             nature("in").function,
             Language::English.bit() | Language::German.bit() | Language::Italian.bit() | Language::Dutch.bit()
@@ -381,6 +887,23 @@ mod tests {
         }
         assert_eq!(regular("went"), Some("go"));
         assert_eq!(regular("walked"), None);
+    }
+
+    #[test]
+    fn one_word_has_one_spelling() {
+        for (british, expected) in [
+            ("colour", "color"),
+            ("neighbourhood", "neighborhood"),
+            ("organised", "organized"),
+            ("prioritisation", "prioritization"),
+            ("analysing", "analyzing"),
+        ] {
+            assert_eq!(american(british).as_deref(), Some(expected));
+        }
+        for word in ["hour", "four", "tourist", "our", "precise", "advertise", "promised", "analysis", "color", "", "é"]
+        {
+            assert_eq!(american(word), None, "{word}");
+        }
     }
 
     #[test]

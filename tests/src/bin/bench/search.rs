@@ -54,18 +54,23 @@ const BATCH: u64 = 40 * THREAD;
 const CALLS: usize = 100;
 
 /// Settings that leave nothing but plain BM25, as [`Weights::PLAIN`] has it.
-const PLAIN: [(&str, &str); 11] = [
+const PLAIN: [(&str, &str); 16] = [
     ("search.weight.session", "0"),
     ("search.weight.before", "0"),
     ("search.weight.after", "0"),
     ("search.weight.decay", "0"),
     ("search.weight.question", "0"),
+    ("search.weight.when", "0"),
     ("search.weight.answer", "0"),
     ("search.weight.assistant", "1000"),
     ("search.weight.named", "1000"),
+    ("search.weight.inquiry", "1000"),
     ("search.weight.time", "1000"),
+    ("search.weight.number", "1000"),
+    ("search.weight.standing", "1000"),
     ("search.weight.adjacent", "0"),
     ("search.weight.weak", "1000"),
+    ("search.weight.asking", "1000"),
 ];
 
 /// `n`: messages. Seconds to index all of them (`NAME-build`: natively from records in memory, in wasm from the archives,

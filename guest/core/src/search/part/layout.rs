@@ -37,7 +37,7 @@ use core::ops::Range;
 const MAGIC: &[u8; 8] = b"RCLXSEGM";
 
 /// Any change of the layout, or of what becomes of a text, raises it.
-pub(in crate::search) const VERSION: u32 = 2;
+pub(in crate::search) const VERSION: u32 = 3;
 
 /// Bytes before the sections.
 pub(super) const HEAD_BYTES: u64 = 28 + 16 * Section::ALL.len() as u64 + 8;

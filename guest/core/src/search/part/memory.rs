@@ -6,7 +6,7 @@ use super::posting::{NO_PLACE, Posting, Postings};
 use super::stretches::Stretches;
 use super::{Entry, List, PART_DOCUMENTS, PART_POSTINGS, Run, Term};
 use crate::ids::Span;
-use crate::search::analysis::{Analyzer, Found, is_question};
+use crate::search::analysis::{Analyzer, Found, is_question, is_standing};
 use crate::search::document::{Document, Place, Traits};
 use crate::search::names::{Names, SpeakerId, Speakers};
 use crate::search::score::{OCCURRENCE, length_code};
@@ -199,7 +199,11 @@ impl Memory {
             adder.found(found, OCCURRENCE, place);
         });
         let Adder { length, languages, .. } = adder;
-        let traits = Traits::new(document.kind, document.by_machine, is_question(document.text), cues.time);
+        let traits = Traits::new(document.kind, document.by_machine)
+            .with(Traits::QUESTION, is_question(document.text))
+            .with(Traits::TIME, cues.time)
+            .with(Traits::NUMBER, cues.number)
+            .with(Traits::STANDING, !document.by_machine && is_standing(document.text, cues));
         // There is room for a speaker.
         let speaker = document.speaker.and_then(|speaker| self.speakers.intern(Names::of(speaker)));
         self.push(&document.key(), document.place, days, speaker, length_code(length), traits, languages);
