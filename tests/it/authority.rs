@@ -20,6 +20,8 @@ pub fn session_functions() -> BTreeSet<String> {
         .map(|function| function.item_name().to_owned())
         .collect();
     assert!(functions.contains("archive"), "{functions:?}: this test no longer sees what it should");
+    // What the host says of files. It asks nothing of memory and changes nothing, so nobody needs leave for it.
+    assert!(functions.remove("note-changes"), "{functions:?}");
     assert!(resolve.packages[package].interfaces.contains_key("turns"));
     functions.insert("turns".to_owned());
     functions

@@ -371,6 +371,12 @@ impl Recorder {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => self.opened(thread, self.place(u64::MAX, &path(a)), b as i32, result),
             libc::SYS_openat => self.opened(thread, self.place(a, &path(b)), c as i32, result),
+            libc::SYS_openat2 => {
+                // The flags are the first eight bytes of what it is told how.
+                let how = trace::memory(thread, c, size_of::<u64>());
+                let flags = how.first_chunk().map_or(0, |flags| u64::from_ne_bytes(*flags));
+                self.opened(thread, self.place(a, &path(b)), flags as i32, result);
+            }
             libc::SYS_close => {
                 self.open.remove(&(i64::from(a as i32)));
             }
