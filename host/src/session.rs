@@ -149,6 +149,15 @@ enum Watched {
     Never,
 }
 
+/// Where files may have changed since this was told last.
+enum Changes {
+    /// Nothing is told.
+    Unsaid,
+    Anywhere,
+    /// At or below these paths.
+    At(Vec<String>),
+}
+
 /// An instance of the component with the workspace open in it.
 struct Live {
     store: Store<Host>,
@@ -315,9 +324,9 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn search(&mut self, query: &Query) -> Result<Answer, Error> {
-        let noted = self.noted();
+        let changes = self.look_for_changes();
         self.call(|guest, store, session| {
-            note(&guest, store, session, noted)?;
+            note(&guest, store, session, &changes)?;
             guest.call_search(store, session, query)
         })
     }
@@ -328,9 +337,9 @@ impl Session {
     /// # Errors
     /// As [`Session::init`].
     pub fn recall(&mut self, query: &RecallQuery) -> Result<Recollection, Error> {
-        let noted = self.noted();
+        let changes = self.look_for_changes();
         self.call(|guest, store, session| {
-            note(&guest, store, session, noted)?;
+            note(&guest, store, session, &changes)?;
             guest.call_recall(store, session, query)
         })
     }
@@ -459,23 +468,23 @@ impl Session {
         Arc::clone(&self.options.observer)
     }
 
-    /// What there is to say of changes before a search; none: nothing.
-    fn noted(&mut self) -> Option<Option<Vec<String>>> {
+    /// What there is to say of changes before a search. The second search begins to watch.
+    fn look_for_changes(&mut self) -> Changes {
         match &mut self.watched {
-            Watched::By(watch) => return Some(watch.changes()),
+            Watched::By(watch) => return watch.changes().map_or(Changes::Anywhere, Changes::At),
             Watched::NotYet => self.watched = Watched::Next,
             Watched::Next => match self.medium.store.watch() {
                 Some(mut watch) => {
                     // From here on changes are seen, so that the listing which this search makes is one to go on from.
-                    let changes = watch.changes();
+                    let changes = watch.changes().map_or(Changes::Anywhere, Changes::At);
                     self.watched = Watched::By(watch);
-                    return Some(changes);
+                    return changes;
                 }
                 None => self.watched = Watched::Never,
             },
             Watched::Never => {}
         }
-        None
+        Changes::Unsaid
     }
 
     /// Something of the component's that a call has just handed out.
@@ -554,9 +563,13 @@ fn note(
     guest: &GuestSession<'_>,
     store: &mut Store<Host>,
     session: ResourceAny,
-    noted: Option<Option<Vec<String>>>,
+    changes: &Changes,
 ) -> wasmtime::Result<()> {
-    noted.map_or(Ok(()), |paths| guest.call_note_changes(store, session, paths.as_deref()))
+    match changes {
+        Changes::Unsaid => Ok(()),
+        Changes::Anywhere => guest.call_note_changes(store, session, None),
+        Changes::At(paths) => guest.call_note_changes(store, session, Some(paths)),
+    }
 }
 
 impl fmt::Debug for Session {

@@ -288,10 +288,6 @@ fn a_session_that_goes_on_finds_what_a_new_one_finds() {
         }
         Ok(())
     };
-    let config = Config {
-        cases: std::env::var("C").map_or(24, |c| c.parse().unwrap()),
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     TestRunner::new(config).run(&prop::collection::vec(event(), 1..20), |events| run(&events)).unwrap();
 }

@@ -60,10 +60,12 @@ struct Held {
     faults: BTreeMap<String, (String, Vec<Finding>)>,
     /// The files that the index was last brought up to date with; none: it may have lost some since.
     listing: Option<Listing>,
+    /// A segment was lost since the last update began: its files have to be indexed again.
+    has_lost: bool,
 }
 
 /// Whether a path is one of evidence.
-fn is_source(path: &&str) -> bool {
+fn is_source(path: &str) -> bool {
     path.starts_with("sources/")
 }
 
@@ -101,8 +103,10 @@ impl Shelf {
         loop {
             let (held, noted) = shelf.at_hand(settings);
             let findings = held.update(settings, audience, noted, last)?;
-            held.save();
             // A segment that turns out to be damaged leaves files to be indexed again. There are only so many.
+            if !held.save() {
+                continue;
+            }
             if let Some((ranking, documents)) = held.rank(settings, audience, query) {
                 return Ok(Ranked { ranking, findings, documents });
             }
@@ -122,7 +126,9 @@ impl Shelf {
         loop {
             let (held, noted) = shelf.at_hand(settings);
             let findings = held.update(settings, audience, noted, last)?;
-            held.save();
+            if !held.save() {
+                continue;
+            }
             let documents = held.see(settings, audience).documents();
             let found = held.seen(|index, view| index.candidates(Some(query), view, manner));
             if let Some(candidates) = found {
@@ -170,10 +176,13 @@ impl Shelf {
         last: bool,
     ) -> Result<(u32, Vec<Finding>), wit::Error> {
         let shelf = &mut *self.0.borrow_mut();
-        let (held, noted) = shelf.at_hand(settings);
-        let findings = held.update(settings, audience, noted, last)?;
-        held.save();
-        Ok((held.see(settings, audience).documents(), findings))
+        loop {
+            let (held, noted) = shelf.at_hand(settings);
+            let findings = held.update(settings, audience, noted, last)?;
+            if held.save() {
+                return Ok((held.see(settings, audience).documents(), findings));
+            }
+        }
     }
 }
 
@@ -233,6 +242,7 @@ impl Held {
             view: None,
             faults: BTreeMap::new(),
             listing: None,
+            has_lost: false,
         }
     }
 
@@ -264,16 +274,17 @@ impl Held {
         last: bool,
     ) -> Result<Vec<Finding>, wit::Error> {
         let (mut listing, look) = Listing::of_now(self.listing.take(), noted)?;
+        self.has_lost = false;
         let mut entries: Vec<Entry> = match &look {
             Look::Everything => listing.entries().to_vec(),
             Look::At(paths) => paths.iter().filter_map(|path| listing.get(path)).cloned().collect(),
         };
-        // They are in order of path.
+        // The sort is stable: within a class they stay in order of path.
         entries.sort_by_cached_key(|entry| order(&entry.path));
         let keep = usize::try_from(settings.record_bytes).unwrap_or(usize::MAX);
         let mut update = Update {
             verifier: Verifier::new(Given::InWorkspace, &settings.limits()).keep_records(keep),
-            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str()).filter(is_source)),
+            newer: NewerIds::among(entries.iter().map(|entry| entry.path.as_str()).filter(|path| is_source(path))),
             twins: Twins::among(&entries),
             bytes: 0,
             has_read: false,
@@ -289,7 +300,8 @@ impl Held {
             update.has_read = false;
             let found = self.update_file(entry, &mut update)?;
             findings.extend(found.into_iter().map(|finding| (entry.path.clone(), finding)));
-            if update.has_read || entry.stamp.racy {
+            // Of what is no file the kind alone counts, and a name that is no text cannot be asked for.
+            if update.has_read || entry.stamp.racy && entry.kind == FileKind::File {
                 listing.unsettle(&entry.path);
             }
         }
@@ -304,7 +316,7 @@ impl Held {
         listing.found(&look, findings);
         let seen = listing.findings().filter(|(path, _)| audience.sees(path)).map(|(_, finding)| finding.clone());
         let seen = seen.collect();
-        self.listing = Some(listing);
+        self.listing = (!self.has_lost).then_some(listing);
         Ok(seen)
     }
 
@@ -371,13 +383,16 @@ impl Held {
         Ok(findings)
     }
 
-    /// Writes down what is new, where there is a workspace.
-    fn save(&mut self) {
-        if self.listing.is_some() && !self.index.is_to_be_saved()
-            || !session::workspace_id().is_ok_and(|id| id.is_some())
-        {
-            return;
+    /// Writes down what is new, where there is a workspace. False: the index has lost something since it was brought up to date.
+    fn save(&mut self) -> bool {
+        let is_to_be = self.listing.is_none() || self.index.is_to_be_saved();
+        if is_to_be && session::workspace_id().is_ok_and(|id| id.is_some()) {
+            self.write();
         }
+        !self.has_lost
+    }
+
+    fn write(&mut self) {
         let writes = loop {
             match self.index.save() {
                 Ok(writes) => break writes,
@@ -426,6 +441,7 @@ impl Held {
         });
         if !supplied {
             self.listing = None;
+            self.has_lost = true;
         }
         supplied
     }
@@ -490,7 +506,7 @@ struct Twins {
 
 impl Twins {
     fn among(entries: &[Entry]) -> Self {
-        let sources = || entries.iter().filter(|entry| is_source(&entry.path.as_str()));
+        let sources = || entries.iter().filter(|entry| is_source(&entry.path));
         let older: BTreeSet<&str> =
             sources().map(|entry| entry.path.as_str()).filter(|path| !is_v2_path(path)).collect();
         let twin = |entry: &Entry| {

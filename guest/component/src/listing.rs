@@ -16,7 +16,7 @@ use crate::tree;
 /// Where everything lies that can be found.
 const AREAS: [&str; 2] = ["sources", "topics"];
 
-/// More paths than these are not remembered one by one.
+/// More paths than these are not asked for one by one: a listing is cheaper.
 const MOST_NOTED: usize = 4096;
 
 /// What the host has said of changes, between two looks at the files.
@@ -88,8 +88,9 @@ impl Listing {
             return Ok((listing, Look::Everything));
         };
         let mut again = core::mem::take(&mut listing.unsettled);
-        let changed = match said.map(|said| listing.ask_at(&said.union(&again).cloned().collect())) {
-            Some(changed) => changed,
+        let asked = said.map(|said| said.union(&again).cloned().collect::<BTreeSet<String>>());
+        let changed = match asked.filter(|asked| asked.len() <= MOST_NOTED) {
+            Some(asked) => listing.ask_at(&asked),
             None => Some(listing.replace(list_all()?)),
         };
         let Some(changed) = changed else { return Self::of_now(None, noted) };
@@ -135,6 +136,12 @@ impl Listing {
         self.findings.iter()
     }
 
+    /// Whether a file is listed at the path, and none below it.
+    fn is_leaf(&self, path: &str, below: &str) -> bool {
+        let next = self.entries.partition_point(|entry| entry.path.as_str() < below);
+        self.place(path).is_ok() && self.entries.get(next).is_none_or(|entry| !entry.path.starts_with(below))
+    }
+
     fn place(&self, path: &str) -> Result<usize, usize> {
         self.entries.binary_search_by(|entry| entry.path.as_str().cmp(path))
     }
@@ -165,17 +172,26 @@ impl Listing {
     fn ask_at(&mut self, paths: &BTreeSet<String>) -> Option<BTreeSet<String>> {
         let mut changed = BTreeSet::new();
         for path in paths {
+            let below = format!("{path}/");
             // Refusals are for a listing to tell.
             let now = match tree::find(Area::Tree, path).ok()? {
+                // Mostly it is the same file in another version: nothing has to make room.
+                Some(entry) if self.is_leaf(path, &below) => {
+                    if let Some(known) = self.place(path).ok().and_then(|at| self.entries.get_mut(at)) {
+                        if !is_same(known, &entry) {
+                            changed.insert(path.clone());
+                        }
+                        *known = entry;
+                    }
+                    continue;
+                }
                 Some(entry) => vec![entry],
                 None => tree::list(Area::Tree, path).ok()?,
             };
-            let below = format!("{path}/");
-            let from = self.entries.partition_point(|entry| entry.path < *path);
             let is_part = |entry: &&Entry| entry.path == *path || entry.path.starts_with(&below);
             // Between a path and what is below it others may stand: `a`, `a-b`, `a/x`.
             let mut before = Vec::new();
-            let mut at = from;
+            let mut at = self.entries.partition_point(|entry| entry.path < *path);
             while let Some(entry) = self.entries.get(at)
                 && entry.path.starts_with(path.as_str())
             {

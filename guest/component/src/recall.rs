@@ -28,7 +28,7 @@ pub(crate) fn recall(session: &Session, query: &wit::RecallQuery) -> Result<wit:
     // Memory that cannot be read at all is no memory without anything in it.
     generation()?;
     let view = session.view()?;
-    session.noted(|last| attempt(session, &view, query, last)).map_err(|error| match error {
+    session.by_note(|last| attempt(session, &view, query, last)).map_err(|error| match error {
         wit::Error::Store(problem) => wit::Error::Unavailable((wit::Health::Broken, problem)),
         error => error,
     })

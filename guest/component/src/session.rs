@@ -141,16 +141,27 @@ impl Session {
     }
 
     /// Reads by what the host has said of changes, and once that has led to an error by what files say themselves.
-    pub(crate) fn noted<T>(&self, read: impl Fn(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
-        let answer = settled(|last| {
+    pub(crate) fn by_note<T>(&self, read: impl Fn(bool) -> Result<T, wit::Error>) -> Result<T, wit::Error> {
+        settled(|last| {
             let answer = read(last);
             if answer.is_err() {
                 self.index.end_note();
             }
             answer
-        });
+        })
+    }
+
+    /// What was said of changes counts for one call, however it ends.
+    fn last_of_note<T>(&self, answer: T) -> T {
         self.index.end_note();
         answer
+    }
+
+    fn search_by_note(&self, query: &wit::Query) -> Result<wit::Answer, wit::Error> {
+        self.allow(Verb::Search)?;
+        query.path_prefix.as_deref().map(visible_prefix).transpose()?;
+        let view = self.view()?;
+        self.by_note(|last| search::search(self, &view, query, last))
     }
 
     pub(crate) fn lock(&self, purpose: &str) -> Result<lock::Guard, wit::Error> {
@@ -286,10 +297,7 @@ impl wit::GuestSession for Session {
     }
 
     fn search(&self, query: wit::Query) -> Result<wit::Answer, wit::Error> {
-        self.allow(Verb::Search)?;
-        query.path_prefix.as_deref().map(visible_prefix).transpose()?;
-        let view = self.view()?;
-        self.noted(|last| search::search(self, &view, &query, last))
+        self.last_of_note(self.search_by_note(&query))
     }
 
     fn note_changes(&self, paths: Option<Vec<String>>) {
@@ -297,7 +305,7 @@ impl wit::GuestSession for Session {
     }
 
     fn recall(&self, query: wit::RecallQuery) -> Result<wit::Recollection, wit::Error> {
-        recall::recall(self, &query)
+        self.last_of_note(recall::recall(self, &query))
     }
 
     fn get(&self, target: String, from_line: Option<u64>, max_lines: u32) -> Result<wit::Excerpt, wit::Error> {

@@ -27,22 +27,6 @@ const NAMES: [&str; 16] = [
     "Ada", "Boris", "Chidi", "Dagny", "Emre", "Farah", "Goro", "Hilde", "Ines", "Jun", "Kofi", "Leila", "Milo",
     "Nadia", "Otto", "Petra",
 ];
-/// What leaves nothing but BM25.
-const PLAIN: Weights = Weights {
-    session: 0,
-    before: 0,
-    after: 0,
-    decay: 0,
-    question: 0,
-    answer: 0,
-    assistant: 1000,
-    named: 1000,
-    time: 1000,
-    adjacent: 0,
-    weak: 1000,
-    ..Weights::DEFAULT
-};
-
 /// Random numbers after `SplitMix64`.
 struct Random(u64);
 
@@ -290,7 +274,7 @@ fn main() {
         });
         println!("  open, first answer {first:8.3} ms");
         let mut digests = BTreeMap::new();
-        for (name, weights) in [("full", Weights::DEFAULT), ("plain", PLAIN)] {
+        for (name, weights) in [("full", Weights::DEFAULT), ("plain", Weights::PLAIN)] {
             bench.weights = weights;
             bench.look();
             digests.insert(name, bench.digest());

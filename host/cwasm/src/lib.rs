@@ -2,7 +2,7 @@
 //!
 //! Compiling a component takes tenths of a second, loading compiled code a few milliseconds. The price is that compiled
 //! code is run as it is: whoever can write a cache file can run anything in the process that loads it. So this crate is
-//! about one question, whether a file holds what this program wrote there, and holds the one unsafe call that the answer
+//! about one question, whether a file holds what this program wrote there, and holds the one unsafe block that the answer
 //! permits. It knows nothing of what the components do.
 //!
 //! An entry is used only if all of this is so:
@@ -15,8 +15,7 @@
 //!
 //! Anything else is not an error but a reason to compile anew, and to replace the entry if that may be done. The digest
 //! guards against damage; against another user the ownership does; against this user's own programs nothing can. So the code
-//! can be used where it lies, mapped into memory, and only those pages are ever loaded that run: each start of the command
-//! passes here, and copying the code would take longer than most of what it does.
+//! can be used where it lies, mapped into memory: a start of the command reads it once for its digest, and copies nothing.
 
 #![deny(unsafe_code)]
 

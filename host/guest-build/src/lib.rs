@@ -74,7 +74,7 @@ pub const SOURCES: [&str; 4] = ["guest", "wit", "Cargo.lock", "Cargo.toml"];
 
 /// Builds `guests`, each by itself because together they would get the union of their features, and publishes each
 /// component's path to the crate being built as the environment variable [`Guest::variable`], to be read by `env!` or
-/// `include_bytes!(env!(…))`, and its SHA-256 in hexadecimal digits as the same with `_SHA256` behind it.
+/// `include_bytes!(env!(…))`, and its SHA-256, in hexadecimal digits, as the variable of that name with `_SHA256` behind it.
 ///
 /// A guest whose variable is set in the environment is not built; that file is taken as it is, after a look that it is a
 /// component at all. `watched` are the paths, relative to the workspace root, whose change asks for a new build.

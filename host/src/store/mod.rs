@@ -335,7 +335,8 @@ pub struct FileId {
 pub trait Watch: fmt::Debug + Send {
     /// Paths of files and directories at or below which something may have changed since it was asked last; none: anywhere.
     ///
-    /// What any program had done before the question is in the answer. What was done meanwhile may be in this one or the next.
+    /// What any program had done before the question is in the answer, as far as the system tells of it; what it does not tell of
+    /// is covered by an answer of none, some seconds later at most. What was done meanwhile may be in this one or the next.
     fn changes(&mut self) -> Option<Vec<String>>;
 }
 

@@ -1,7 +1,7 @@
 //! What changes in a workspace's tree, as the system tells it, so that not every search has to look at every file.
 //!
-//! Linux tells by inotify: whatever a program had done to a file before a question is in the queue when the question is asked,
-//! so nothing is missed that a look at the files would have shown. What the system does not tell of is asked for anew: other
+//! Linux tells by inotify: what it tells of a file is in the queue before the program that changed the file goes on, so that of
+//! what it tells nothing is missed. What the system does not tell of is asked for anew: other
 //! systems, file systems that others change behind this one's back, a queue that ran over, a directory that came or went, a
 //! commit that is not in place yet, and, because not every way to change a file is told of (one through another hard link is
 //! not), everything once in a while. Must not know what files mean.
@@ -18,6 +18,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use super::disk;
+use super::ground::{Way, descend};
 use super::journal::Head;
 use super::path::{self, hidden};
 use super::place::Place;
@@ -32,6 +33,9 @@ const MOST_DIRECTORIES: usize = 4096;
 
 /// Paths that are told one by one.
 const MOST_PATHS: usize = 1024;
+
+/// So many events are read for one question: others may write faster than they are read.
+const MOST_EVENTS: usize = 1 << 16;
 
 /// Bytes that are read from the queue at a time: some hundred events.
 const EVENTS: usize = 16 << 10;
@@ -139,12 +143,14 @@ impl Watching {
         }
         let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let mut watching = Self { queue, root: id, directories: HashMap::new() };
-        let root = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
-        let mut left = vec![(String::new(), root)];
-        while let Some((path, directory)) = left.pop() {
-            if watching.directories.len() >= MOST_DIRECTORIES {
+        let root = root.as_fd();
+        let mut left = vec![String::new()];
+        while let Some(path) = left.pop() {
+            if watching.directories.len() + left.len() >= MOST_DIRECTORIES {
                 return Err(Errno::NOSPC);
             }
+            // Gone, which its parent's watch tells, or no directory.
+            let Way::Open(directory) = descend(rustix::io::fcntl_dupfd_cloexec(root, 0)?, &path)? else { continue };
             if identity(&directory).is_none_or(|found| found.device != id.device) {
                 return Err(Errno::XDEV);
             }
@@ -152,26 +158,17 @@ impl Watching {
             let by_descriptor = format!("/proc/self/fd/{}", directory.as_raw_fd());
             let number = inotify::add_watch(&watching.queue, by_descriptor, CHANGES)?;
             // What comes from here on is told.
-            let mut inner = Vec::new();
             disk::each_name(&directory, |name, kind| {
+                // What is in a directory without a name in UTF-8 is not listed.
+                let name = std::str::from_utf8(name).ok().filter(|name| !(path.is_empty() && hidden(Area::Tree, name)));
                 if matches!(kind, FileType::Directory | FileType::Unknown) {
-                    inner.push(name.to_vec());
+                    left.extend(name.map(|name| path::join(&path, name)));
                 }
             })?;
-            for name in inner {
-                // What is in a directory without a name in UTF-8 is not listed.
-                let Ok(name) = String::from_utf8(name) else { continue };
-                if path.is_empty() && hidden(Area::Tree, &name) {
-                    continue;
-                }
-                match disk::open_dir(&directory, name.as_str()) {
-                    Ok(open) => left.push((path::join(&path, &name), open)),
-                    // Gone, which is told, or no directory.
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                    Err(error) => return Err(error),
-                }
+            // One directory at two paths: what is told of one is true of both.
+            if watching.directories.insert(number, path).is_some() {
+                return Err(Errno::XDEV);
             }
-            watching.directories.insert(number, path);
         }
         Ok(watching)
     }
@@ -179,37 +176,34 @@ impl Watching {
     /// Empties the queue.
     fn told(&mut self) -> Told {
         let mut paths = BTreeSet::new();
-        let (mut is_much, mut is_lost) = (false, false);
+        let mut is_much = false;
         let mut buffer = [MaybeUninit::uninit(); EVENTS];
         let mut events = Reader::new(&self.queue, &mut buffer);
-        loop {
+        for _ in 0..MOST_EVENTS {
             let event = match events.next() {
                 Ok(event) => event,
-                Err(Errno::AGAIN) => break,
+                Err(Errno::AGAIN) => return if is_much { Told::Much } else { Told::Paths(paths) },
                 Err(Errno::INTR) => continue,
                 Err(_) => return Told::Lost,
             };
             let name = event.file_name().map(|name| name.to_str().ok());
             let (Some(directory), Some(name)) = (self.directories.get(&event.wd()), name) else {
                 // Something became of the directory itself, or the queue ran over.
-                is_lost = true;
-                continue;
+                return Told::Lost;
             };
             if directory.is_empty() && name.is_some_and(|name| hidden(Area::Tree, name)) {
                 continue;
             }
-            is_lost |= event.events().contains(ReadFlags::ISDIR);
+            if event.events().contains(ReadFlags::ISDIR) {
+                return Told::Lost;
+            }
             is_much |= paths.len() >= MOST_PATHS;
             if !is_much {
                 // One that is not UTF-8 is somewhere in the directory.
                 paths.insert(name.map_or_else(|| directory.clone(), |name| path::join(directory, name)));
             }
         }
-        match (is_lost, is_much) {
-            (true, _) => Told::Lost,
-            (_, true) => Told::Much,
-            _ => Told::Paths(paths),
-        }
+        Told::Lost
     }
 }
 

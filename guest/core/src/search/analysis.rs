@@ -247,7 +247,7 @@ pub(super) fn is_question(text: &str) -> bool {
     ends('?') || ends('？') || ends('؟') || ends('吗') || ends('嗎') || ends('呢')
 }
 
-/// Whether a text, of which that is known, says how something is to be from then on: a sentence of it begins with `always` or
+/// Whether a text says how something is to be from then on; `cues` are those of the text: a sentence of it begins with `always` or
 /// `never`, or it has `from now on`, `I prefer` or the like. Whoever says that wants it kept in mind when something else is
 /// talked about.
 pub(super) fn is_standing(text: &str, cues: Cues) -> bool {

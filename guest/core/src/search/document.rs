@@ -170,7 +170,8 @@ impl Traits {
     /// Says how something is to be from then on.
     pub(super) const STANDING: u8 = 64;
 
-    /// How many there are of what a record counts for those beside it by: its kind, whose it is, and whether it is a question.
+    /// How many values there are of the bits by which a record counts for those beside it: kind, whose it is, whether it is a
+    /// question.
     pub(super) const NEAR: usize = 16;
 
     pub(super) fn new(kind: Kind, by_machine: bool) -> Traits {

@@ -388,7 +388,7 @@ impl Index {
     }
 
     /// What a caller sees of it, who may see the files for which `visible` says so. Costs time in proportion to the number
-    /// of files and a 64th of that of documents; keep it as long as [`Index::is_current`].
+    /// of files and sessions, and passes over one byte of each document; keep it as long as [`Index::is_current`].
     pub fn view(&self, weights: &Weights, visible: impl Fn(&str) -> bool) -> View {
         View::new(&self.parts, &self.files, self.revision, *weights, visible)
     }

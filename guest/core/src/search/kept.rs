@@ -43,6 +43,8 @@ const FAN: usize = 4;
 
 const CATALOG_MAGIC: &[u8; 8] = b"RCLXSCAT";
 const LOG_MAGIC: &[u8; 8] = b"RCLXSLOG";
+/// Of the catalog and the log. The log holds documents, so what raises the version of segments because a text becomes something
+/// else raises this one too.
 const VERSION: u32 = 2;
 
 /// Greatest length of a catalog or a log that is read.

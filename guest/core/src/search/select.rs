@@ -18,7 +18,7 @@ use core::cmp::Reverse;
 use core::ops::Range;
 use std::collections::BinaryHeap;
 
-/// Two numbers multiplied. As `saturating_mul`, which takes 128 bits, for those that are never so great.
+/// As `saturating_mul`, without its multiplication in 128 bits where both numbers are below 2^32.
 #[inline]
 fn product(one: u64, other: u64) -> u64 {
     if (one | other) >> u32::BITS == 0 { one * other } else { one.saturating_mul(other) }
@@ -35,8 +35,10 @@ pub(super) fn multiplied(score: u64, factor: u64) -> u64 {
     }
 }
 
-/// How many blocks come first, for each document that is asked for, and at least.
+/// How many blocks come first for each document that is asked for.
 const FIRST: usize = 4;
+/// How many at least.
+const FIRST_LEAST: usize = 16;
 
 /// Makes scores of sums.
 pub(super) struct Scorer<'s> {
@@ -379,7 +381,7 @@ impl<'s> Scorer<'s> {
                 *count += 1;
             }
         }
-        let wanted = FIRST * self.search.query.top_k.max(FIRST);
+        let wanted = FIRST.saturating_mul(self.search.query.top_k).max(FIRST_LEAST);
         let mut found = 0;
         let bucket = counts.iter().rposition(|count| {
             found += count;

@@ -7,7 +7,7 @@
 //! long. How rare a word is all documents decide together, so that the scores of one list are of one measure.
 //!
 //! Sessions are numbered over all parts. A view is made of what parts know of their stretches ([`super::part`]), and so costs
-//! time in proportion to files and sessions, not to documents.
+//! time in proportion to files and sessions, beside one pass over a byte of each document.
 
 use super::document::{Kind, Traits};
 use super::files::{Files, RunAt};

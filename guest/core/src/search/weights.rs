@@ -4,8 +4,8 @@ use super::document::Traits;
 use super::query::{Query, Says};
 
 /// Weights in thousandths. The defaults were tuned on three sets of conversations together (two people over months, chats
-/// with an assistant, short utterances in Chinese) and checked on halves of them that were left out;
-/// `tests/bench/README.md` has the figures. Their names are those of the settings `search.weight.…`.
+/// with an assistant, short utterances in Chinese), each on both halves of their questions; `tests/bench/README.md` has the
+/// figures. Their names are those of the settings `search.weight.…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// `k1` of BM25: how much a word counts that stands in a record again.

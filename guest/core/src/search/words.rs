@@ -7,7 +7,7 @@
 //! - Words of asking: what people say to have something told, recalled or put together (`list`, `mention`, `summary`,
 //!   `different kinds of`). In a question they say what is to be done with the answer rather than what it is about, and who
 //!   spoke of the thing seldom used them. They can mean something (`the order of books`), so they are indexed and looked
-//!   for, and count less. By what they are for, not by any set of questions.
+//!   for, and count less.
 //! - English words whose other forms no suffix leads to (`went`, `children`).
 //! - English words that are written one way in Britain and another in America (`colour`, `organise`).
 //! - Words that say when something was, and words that ask when; numbers, and words that ask how many.
@@ -89,7 +89,8 @@ pub(super) fn regular(word: &str) -> Option<&'static str> {
     table.get(at).map(|(_, regular)| *regular)
 }
 
-/// The American spelling of an English word that is written otherwise in Britain.
+/// The American spelling of an English word that is written otherwise in Britain. Of a word with two such places the first is
+/// taken to America.
 pub(super) fn american(word: &str) -> Option<String> {
     let bytes = word.as_bytes();
     let spelled = |at: usize, british: &str, american: &str, roots: &[&str], endings: &[&str]| {
@@ -362,7 +363,7 @@ const NUMBERS: &str = "\
      zweimal dreimal dutzend halb hälfte \
      deux trois quatre cinq sept huit neuf dix onze douze vingt trente quarante cinquante cent mille fois douzaine demi \
      dos tres cuatro cinco seis siete ocho nueve diez once doce veinte treinta cuarenta cincuenta cien mil veces docena \
-     due tre quattro cinque sei sette otto nove dieci undici dodici venti trenta quaranta cinquanta cento mila volte \
+     tre quattro cinque sette otto nove dieci undici dodici venti trenta quaranta cinquanta cento mila volte \
      dois duas três quatro sete oito nove dez onze doze vinte trinta quarenta cinquenta cem vezes dúzia \
      twee drie vijf zes zeven negen tien twaalf twintig dertig veertig vijftig honderd duizend keer \
      два две три четыре пять шесть семь восемь девять десять двадцать сто тысяча тысяч";
@@ -410,7 +411,7 @@ pub(super) fn is_number_character(c: char) -> bool {
 }
 
 /// With what a sentence begins that says how something is to be from then on.
-pub(super) const STANDING_FIRST: [&str; 12] = [
+pub(super) const STANDING_FIRST: [&str; 13] = [
     "always",
     "never",
     "immer",
@@ -423,6 +424,7 @@ pub(super) const STANDING_FIRST: [&str; 12] = [
     "altijd",
     "nooit",
     "всегда",
+    "항상",
 ];
 
 /// What may stand before that.
@@ -484,8 +486,8 @@ const STANDING_WORDS: &str = "\
      now ask prefer rather bevorzuge lieber jetzt sofort nun jedes préfère désormais dorénavant chaque prefiero ahora vez \
      preferisco ora ogni prefiro agora sempre liever vanaf предпочитаю";
 
-/// The same where no space parts words.
-pub(super) const STANDING_UNSPACED: [&str; 13] = [
+/// The same in scripts without spaces, and in Korean, whose words have endings.
+pub(super) const STANDING_UNSPACED: [&str; 12] = [
     "从现在起",
     "從現在起",
     "从今以后",
@@ -498,7 +500,6 @@ pub(super) const STANDING_UNSPACED: [&str; 13] = [
     "我偏好",
     "今後は",
     "앞으로는",
-    "항상",
 ];
 
 const ASKS_SUMMARY: &str = "\

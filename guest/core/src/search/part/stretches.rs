@@ -2,7 +2,7 @@
 //!
 //! A **session** is at most [`SESSION`] documents of a file, one after the other; it may go on in another run of the file,
 //! also of another part. Documents of one run and one session are a **stretch**. Which stretches there are does not depend
-//! on who looks, so a view is made of them without going through documents.
+//! on who looks, so a view's sessions are made of them without going through documents.
 
 use crate::search::document::{Kind, Traits};
 use crate::search::score::length;
