@@ -1,7 +1,9 @@
 //! A session that goes on finds what a new one finds, whoever changes what, and looks at nothing else for it.
 #![cfg(target_os = "linux")]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -202,6 +204,10 @@ enum Event {
     /// Another session searches, and so may write the index.
     SearchElsewhere,
     LoseCache,
+    /// Of each file of the index the second half is gone.
+    CutIndex,
+    /// A file whose name is no text.
+    Undecodable,
     /// Long enough for what was written to be relied on.
     Wait,
 }
@@ -219,6 +225,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Undo),
         2 => Just(Event::SearchElsewhere),
         1 => Just(Event::LoseCache),
+        1 => Just(Event::CutIndex),
+        1 => Just(Event::Undecodable),
         6 => Just(Event::Wait),
     ]
 }
@@ -278,6 +286,16 @@ fn a_session_that_goes_on_finds_what_a_new_one_finds() {
                 }
                 Event::SearchElsewhere => drop(found(&mut store.session(&runtime, root), "heron")),
                 Event::Wait => std::thread::sleep(Duration::from_millis(25)),
+                Event::CutIndex => {
+                    for file in fs::read_dir(root.join(".scriptorium-recollex/search")).into_iter().flatten() {
+                        let file = fs::OpenOptions::new().write(true).open(file.unwrap().path()).unwrap();
+                        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+                    }
+                }
+                Event::Undecodable => {
+                    fs::create_dir_all(root.join("sources/probe")).unwrap();
+                    fs::write(root.join("sources/probe").join(OsStr::from_bytes(b"\xff.md")), "x").unwrap();
+                }
                 Event::LoseCache => drop(fs::remove_dir_all(root.join(".scriptorium-recollex"))),
             }
             for asked in WORDS {
